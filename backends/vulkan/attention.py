@@ -40,6 +40,9 @@ def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     for what, index in (("chosen keys", 6), ("biases by distance", 7)):
         if optional(instruction, index) >= 0:
             raise Refusal.SIGHT.of(what=what)
+    sinks = optional(instruction, 4)
+    if sinks >= 0 and len(graph.method.values[sinks].shape) != 1:
+        raise Refusal.SIGHT.of(what="sinks of tokens")
     if number(instruction, "chunked", 0.0):
         raise Refusal.SIGHT.of(what="chunks of positions")
     graph.cache(state)

@@ -23,7 +23,7 @@ class Refusal(Reason):
     ROWS = "rows in more than two dimensions"
     FUNCTION = "function {function}"
     STATE = "a state of kind {kind}"
-    SIGHT = "{what}"
+    SIGHT = "attention with {what}"
     WIDTH = "heads {width} wide: must be even"
     WALK = f"operands whose elements lie in more than {MAX_MAP_RANK} dimensions"
     GATE_ROWS = "{rows} rows of gates: must be a multiple of 16"

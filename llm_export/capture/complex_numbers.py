@@ -54,10 +54,6 @@ class Pairs:
 MOVES = {"contiguous", "expand", "flatten", "repeat", "reshape", "squeeze", "transpose", "unsqueeze", "view"}
 
 
-def polar(size: Tensor, angle: Tensor) -> Pairs:
-    return Pairs(size * angle.cos(), size * angle.sin())
-
-
 def view_as_complex(x: Tensor) -> Pairs:
     """x: [.., N, 2]"""
     columns = x.flatten(-2)
@@ -71,7 +67,21 @@ def view_as_real(pairs: Pairs) -> Tensor:
 @contextlib.contextmanager
 def as_pairs() -> Iterator[None]:
     """Inside, torch's functions that make complex tensors of real ones, and back, work on pairs."""
-    functions = {"polar": polar, "view_as_complex": view_as_complex, "view_as_real": view_as_real}
+    original_ones = torch.ones_like
+    ones: dict[int, Tensor] = {}  # by id; kept, so that no other tensor gets the id
+
+    def ones_like(*args, **kwargs) -> Tensor:
+        made = original_ones(*args, **kwargs)
+        ones[id(made)] = made
+        return made
+
+    def polar(size: Tensor, angle: Tensor) -> Pairs:
+        parts = Pairs(angle.cos(), angle.sin())
+        return parts if id(size) in ones else parts * size
+
+    functions = {
+        "ones_like": ones_like, "polar": polar, "view_as_complex": view_as_complex, "view_as_real": view_as_real,
+    }  # fmt: skip
     originals = {name: getattr(torch, name) for name in functions}
     for name, function in functions.items():
         setattr(torch, name, function)

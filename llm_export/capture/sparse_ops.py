@@ -35,4 +35,4 @@ def indexer(q, k, positions, weights=None, *, state, topk, block=1):
             best = scores[group, t].topk(min(topk, end // block)).indices.sort().values
             chosen = torch.cat(((best[:, None] * block + torch.arange(block)).flatten(), tail))
             found[group, t, found.shape[-1] - chosen.numel() :] = chosen
-    return found.transpose(0, 1).unsqueeze(0)
+    return found.transpose(0, 1).unsqueeze(0).contiguous()

@@ -56,8 +56,8 @@ class Oracle:
         self._specs = {id(p): self._spec(name) for name, p in self.model.named_parameters()}
         self._noise: list[tuple[int, float]] = []
         self._load_buffers()
-        for unit in self._units():
-            self._install(unit)
+        for unit, members in self._units():
+            self._install(unit, members)
         self.model.get_input_embeddings().register_forward_hook(self._perturb)
 
     @torch.no_grad()
@@ -111,33 +111,34 @@ class Oracle:
             if name in self.reader:
                 buffer.copy_(self.reader.read(name))
 
-    def _units(self) -> Iterator[nn.Module]:
-        """Yields the modules whose parameters are loaded together: each layer, and each module outside the layers."""
+    def _units(self) -> Iterator[tuple[nn.Module, list[nn.Module]]]:
+        """Yields modules whose run loads the parameters of some together: each layer all of its own, and each module
+        outside the layers those that it owns itself."""
         stack = [self.model]
         while stack:
             module = stack.pop()
             if isinstance(module, nn.ModuleList):
-                yield from module
+                yield from ((layer, list(layer.modules())) for layer in module)
                 continue
             if module._parameters:
-                yield module
+                yield module, [module]
             stack.extend(module.children())
 
-    def _install(self, unit: nn.Module) -> None:
+    def _install(self, unit: nn.Module, members: list[nn.Module]) -> None:
         if isinstance(unit, nn.Embedding):
             return  # its rows are read as they are looked up
         if type(unit) is nn.Linear and unit.weight.numel() > BLOCKED_ELEMENTS and not self.keep:
             unit.forward = lambda x, unit=unit: self._blocked_linear(unit, x)
             return
-        slots = [(m, n, p) for m in unit.modules() for n, p in m._parameters.items() if p is not None]
-        self._quantize_inputs(unit)
+        slots = [(m, n, p) for m in members for n, p in m._parameters.items() if p is not None]
+        self._quantize_inputs(members)
         unit.register_forward_pre_hook(lambda module, args: self._load(slots))
         if not self.keep:
             unit.register_forward_hook(lambda module, args, output: self._release(slots))
 
-    def _quantize_inputs(self, unit: nn.Module) -> None:
+    def _quantize_inputs(self, members: list[nn.Module]) -> None:
         """Adds what is done to the inputs to modules that do not compute their product with torchao's tensor."""
-        for module in unit.modules():
+        for module in members:
             weight = module._parameters.get("weight")
             spec = self._specs.get(id(weight)) if weight is not None else None
             if spec is not None and _multiplies_itself(module):
@@ -246,7 +247,8 @@ def fits_memory(checkpoint: Checkpoint) -> bool:
 def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
     """Builds the checkpoint's module with transformers' own attention, float32, parameters on the meta device."""
     config = deepcopy(checkpoint.config)
-    attention = getattr(architectures.find(config.model_type), "REFERENCE_ATTENTION", "eager")
+    architecture = architectures.find(config.model_type)
+    attention = getattr(architecture, "REFERENCE_ATTENTION", "eager")
     for part in [config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", {}))]:
         if part is not None:
             part._attn_implementation = attention
@@ -254,6 +256,8 @@ def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
     kind = AutoModelForCausalLM if checkpoint.generates else AutoModel
     with parameters_on_meta():
         model = kind.from_config(config, dtype=torch.float32, attn_implementation=attention)
+    for module in model.modules() if getattr(architecture, "TRANSPOSED_EXPERTS", False) else ():
+        module.is_transposed = any(p.dim() == 3 for p in module._parameters.values() if p is not None)
     return model.eval().requires_grad_(False)
 
 

@@ -74,7 +74,6 @@ def longrope(head_dim: int) -> dict:
     }  # fmt: skip
 
 
-NO_LINEAR = "needs a recurrent op: "
 NO_MASK = "chooses keys by scores of its own (sparse attention), which mote::attention does not offer: "
 
 # Types whose common values need company. Types that are absent here are captured with the common values alone.
@@ -187,7 +186,6 @@ FAILURES: dict[str, str] = {
     "blt": "predicts bytes in patches whose bounds depend on the entropies of a second model",
     "cpmant": "is no causal decoder: its mask is all ones, so tokens attend to those behind them",
     "deepseek_v4": NO_MASK + "compressed sparse attention",
-    "zaya": NO_LINEAR + "convolutional attention",
 }
 
 

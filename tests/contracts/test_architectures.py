@@ -12,7 +12,7 @@ from llm_export.checkpoint import open_checkpoint
 from llm_runner import Model, ProgramError
 from mote.cli import main
 from tests.captures import captured
-from tests.contracts.architectures import ROWS, Row, generators, save_tiny_checkpoint
+from tests.contracts.architectures import ROWS, Row, find, generators, save_tiny_checkpoint, tiny_model
 from tests.contracts.batch import check_batch
 from tests.contracts.reference import reference_logits
 from tests.contracts.tokenizer import save_tiny_tokenizer
@@ -104,6 +104,17 @@ def test_the_plain_command_writes_a_file_that_generates(row: Row, tmp_path, monk
 def test_every_generator_has_one_row():
     names = [row.model_type for row in ROWS if not row.variant]
     assert sorted(names) == sorted(generators())
+
+
+def test_cpmant_is_no_causal_decoder():
+    """Its first token sees the last one: logits depend on how a text is divided into calls."""
+    model = tiny_model(find("cpmant"))
+    ids = torch.arange(5, 15)[None]
+    other = ids.clone()
+    other[0, -1] = 50
+    with torch.no_grad():
+        first, second = (model(each, use_cache=False).logits[0, 0] for each in (ids, other))
+    assert (first - second).abs().max() > 1e-3 * first.abs().max()
 
 
 # blt's parts have configs of their own, which make it too large for a test.

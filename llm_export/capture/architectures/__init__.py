@@ -4,6 +4,7 @@ A file defines `patch(model, context)`: it replaces forwards of submodules by on
 the `CaptureContext` of llm_export/capture/; the model is on fake weights and must compute what it did before. It may
 define `prepare(implementation)` too, called before the model is built, for classes that look that name up, and
 `REFERENCE_ATTENTION`, the attention of transformers that the check compares with where "eager" computes it wrongly.
+`TRANSPOSED_EXPERTS` says that stacks of experts lie [E, in_features, out_features] where their modules do not say so.
 """
 
 from __future__ import annotations

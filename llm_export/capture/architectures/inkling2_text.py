@@ -1,4 +1,4 @@
-"""Inkling 2 has biases by distance as Inkling, convolutions whose taps follow from tokens, and mixes its layers' states."""
+"""Inkling 2 has biases by distance as Inkling, convolutions with taps of each token, and mixes states of its layers."""
 
 from __future__ import annotations
 

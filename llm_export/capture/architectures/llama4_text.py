@@ -1,9 +1,11 @@
-"""Llama 4 runs every expert on every token, whose input it multiplies by 0 where the router did not choose the expert."""
+"""Llama 4 runs every expert on every token, with an input of 0 where the router did not choose the expert."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
+
+TRANSPOSED_EXPERTS = True  # their stacks lie [E, in_features, out_features]
 
 
 def patch(model, context) -> None:

@@ -14,9 +14,9 @@ def refusal(part: Part) -> str | None:
     return VulkanBackend().refusal(part.subgraph)
 
 
-def attention(state: StateSpec | None = None, heads: int = 4, **attributes) -> Part:
+def attention(state: StateSpec | None = None, heads: int = 4, others: tuple = (), **attributes) -> Part:
     spec = state or StateSpec("cache", "kv_cache", 2, 8, 8)
-    operands = [(1, heads, T, 8), (1, 2, T, 8), (1, 2, T, 8), (1, T), None, None]
+    operands = [(1, heads, T, 8), (1, 2, T, 8), (1, 2, T, 8), (1, T), *(others or (None, None))]
     given = {"state": dims(0), "scale": numbers(1.0), "window": dims(0), "softcap": numbers(0.0), **attributes}
     part = Part("mote.attention", operands, (1, T, heads, 8), given)
     method = part.subgraph.method
@@ -44,6 +44,10 @@ EXAMPLES = [
      Part("mote.gated_linear", [(T, 64), quantised(random(16, 64), 4, 32), None, None], (T, 8),
           {**linear_attributes("int8"), "function": "silu"})),
     ("a state of kind recurrent", attention(StateSpec("conv", "recurrent", shape=(1, 2, 8)))),
+    ("attention with chunks of positions", attention(chunked=dims(1), window=dims(64))),
+    ("attention with chosen keys", attention(others=(None, None, (1, T, 1, 3)))),
+    ("attention with biases by distance", attention(others=(None, None, None, (1, T, 4, 3)))),
+    ("attention with sinks of tokens", attention(others=((1, T, 4), None))),
     ("heads 7 wide: must be even", attention(StateSpec("cache", "kv_cache", 2, 7, 8))),
 ]  # fmt: skip
 
