@@ -118,7 +118,8 @@ void add_embed(CLI::App& app, Action& action) {
   verb.add_flag("--no-truncate", flags->no_truncate, "Refuse texts that are too long instead of cutting off their end");
   verb.add_flag("--json", flags->json, "Print a JSON list of objects: embedding, num_tokens");
   verb.add_option("--npy", flags->npy, "Write float32 [texts, dimensions] to this file of numpy's format");
-  flags->options.add_to(verb, MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL, {"name", "overflow", "num_keep"});
+  flags->options.add_to(verb, MOTE_SCOPE_SESSION | MOTE_SCOPE_MODEL,
+                        {"name", "overflow", "num_keep", "rewind_tokens", "rewind_mb"});
   verb.callback([flags, &action] { action = [flags] { return run_embed(*flags); }; });
 }
 

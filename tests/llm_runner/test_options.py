@@ -158,16 +158,31 @@ def test_a_grammar_comes_by_its_source_or_compiled(demo):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model: model.generate(PROMPT, max_token_number=3), "there is no option 'max_token_number': must be one of .*kv_dtype"),
-        (lambda model: model.generate(PROMPT, max_length=None), "there is no option 'max_length': it counts the prompt"),
+        (
+            lambda model: model.generate(PROMPT, max_token_number=3),
+            "there is no option 'max_token_number': must be one of .*kv_dtype",
+        ),
+        (
+            lambda model: model.generate(PROMPT, max_length=None),
+            "there is no option 'max_length': it counts the prompt",
+        ),
         (lambda model: model.generate(PROMPT, top_q=object()), r"there is no option 'top_q': did you mean 'top_k'\?"),
         (lambda model: model.generate(PROMPT, backend="cpu"), "there is no option 'backend'"),
-        (lambda model: model.session(top_p=0.5), "there is no option 'top_p' here, it is one of a generation: must be one of context_length, "),
+        (
+            lambda model: model.session(top_p=0.5),
+            "there is no option 'top_p' here, it is one of a generation: must be one of context_length, ",
+        ),
         (lambda model: model.session().generate(PROMPT, threads=1), "there is no option 'threads'"),
-        (lambda model: model.session().generate(PROMPT, num_beams=2), "there is no option 'num_beams': beams have a search of their own"),
+        (
+            lambda model: model.session().generate(PROMPT, num_beams=2),
+            "there is no option 'num_beams': beams have a search of their own",
+        ),
         (lambda model: model.batch(top_p=0.5), "there is no option 'top_p'"),
         (lambda model: model.chat([{"role": "user", "content": "x"}], tool=1), "there is no option 'tool'"),
-        (lambda model: Model.load(model.path, threads=1), "there is no option 'threads' here, it is one of a session: must be one of backend, "),
+        (
+            lambda model: Model.load(model.path, threads=1),
+            "there is no option 'threads' here, it is one of a session: must be one of backend, ",
+        ),
         (lambda model: warp(np.zeros(3), threads=1), "there is no option 'threads'"),
         (lambda model: model.session(cpus=[]), r"cpus = \[\]: must be a text"),
         (lambda model: model.session(cpus=[-1]), r"cpus = \[-1\]"),

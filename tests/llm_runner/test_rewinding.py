@@ -1,8 +1,10 @@
-"""Sessions of models with recurrent states go back, fork, draft and share what they computed as those of plain attention
-do: the bits are those of a fresh session, and what is computed again is counted."""
+"""Sessions of models with recurrent states go back, fork, draft and share what they computed as those of plain
+attention do: the bits are those of a fresh session, and what is computed again is counted."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
 
 import numpy as np
@@ -11,9 +13,15 @@ import pytest
 from llm_export.api import export
 from llm_runner import ArgumentError, Model, PrefixCache
 from tests.contracts.architectures import save_tiny_checkpoint
+from tests.contracts.tokenizer import save_tiny_tokenizer
 
 NAMES = ("mamba", "mamba2", "qwen3_5_text", "kimi_linear", "lfm2", "falcon_h1", "recurrent_gemma", "granitemoehybrid")
 LENGTH = 160
+# Says what to write as templates of reasoning models do; the reasoning of turns before is not in it.
+TEMPLATE = (
+    "{% for message in messages %}<{{ message.role }}>{{ message.content.split('/')[-1] }}{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>think:{% endif %}"
+)
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES])
@@ -21,17 +29,20 @@ def model(request, tmp_path_factory) -> Model:
     """A random model, whose config allows for more positions than those of the contract tests."""
     folder = tmp_path_factory.mktemp(request.param)
     save_tiny_checkpoint(request.param, folder)
+    save_tiny_tokenizer(folder)
+    for name, change in (
+        ("config.json", {"max_position_embeddings": 2048, "model_max_length": 2048}),
+        ("tokenizer_config.json", {"chat_template": TEMPLATE}),
+    ):
+        path = folder / name
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
     export(str(folder), folder / "tiny.mote", recipe="none")
     return Model.load(folder / "tiny.mote")
 
 
 def ids_of(model: Model, count: int, seed: int = 0) -> list[int]:
     chosen = random.Random(seed)
-    return [chosen.randrange(3, model.info["vocab_size"]) for _ in range(count)]
-
-
-def length_of(model: Model) -> int:
-    return min(LENGTH, model.info["max_position_embeddings"])
+    return [chosen.randrange(4, 100) for _ in range(count)]
 
 
 def fresh(model: Model, ids: list[int], **options) -> np.ndarray:
@@ -56,9 +67,9 @@ class Counted:
 
 
 def test_going_back_a_few_tokens_computes_nothing_and_changes_no_bit(model):
-    ids = ids_of(model, length_of(model))
-    most = min(64, len(ids) - 2)
-    with model.session(threads=1, prefill_chunk=13) as session:
+    ids = ids_of(model, LENGTH)
+    most = 48
+    with model.session(threads=1, prefill_chunk=64) as session:
         session.prefill(ids[: len(ids) // 2])
         for id in ids[len(ids) // 2 :]:
             session.decode(id)
@@ -74,7 +85,7 @@ def test_going_back_a_few_tokens_computes_nothing_and_changes_no_bit(model):
 
 
 def test_any_walk_ends_with_the_bits_of_a_fresh_session(model):
-    length, chosen = length_of(model), random.Random(7)
+    length, chosen = LENGTH, random.Random(7)
     with model.session(threads=1, prefill_chunk=11, rewind_tokens=16) as session:
         for step in range(60):
             room = length - session.position
@@ -88,10 +99,7 @@ def test_any_walk_ends_with_the_bits_of_a_fresh_session(model):
 
 
 def test_farther_back_only_what_is_behind_the_nearest_checkpoint_is_computed(model):
-    length = length_of(model)
-    if length < 100:
-        pytest.skip("the model has too few positions")
-    first, more = ids_of(model, 50), ids_of(model, length - 50, 1)
+    first, more = ids_of(model, 50), ids_of(model, LENGTH - 50, 1)
     with model.session(threads=1, rewind_tokens=8) as session:
         session.prefill(first)
         for id in more:
@@ -105,7 +113,7 @@ def test_farther_back_only_what_is_behind_the_nearest_checkpoint_is_computed(mod
 
 
 def test_forks_snapshots_and_files_have_the_same_bits_and_can_go_back(model, tmp_path):
-    ids = ids_of(model, length_of(model) - 4)
+    ids = ids_of(model, LENGTH - 4)
     expected = fresh(model, [*ids, 5])
     with model.session(threads=1) as session:
         session.prefill(ids)
@@ -129,17 +137,21 @@ def test_forks_snapshots_and_files_have_the_same_bits_and_can_go_back(model, tmp
 
 
 def test_drafts_change_no_token(model):
-    prompt = [*ids_of(model, 6), 5, 6, 7, 5, 6, 7, 5, 6]
+    prompt, num_drafts = ids_of(model, 9), 0
     for seed in range(3):
-        options = {"max_new_tokens": min(40, length_of(model) - 20), "ignore_eos": True, "seed": seed, "temperature": 0.4}
-        plain = model.generate(prompt, speculative="off", **options)
+        options = {"max_new_tokens": 40, "ignore_eos": True, "seed": seed, "temperature": 0.4}
+        told = model.generate(prompt, **options)
+        told.text()
+        text = [*prompt, *told.token_ids, *prompt]  # so that there is something to look up
+        plain = model.generate(text, speculative="off", **options)
         plain.text()
         for draft_tokens in (1, 5):
-            fast = model.generate(prompt, speculative="lookup", draft_tokens=draft_tokens, **options)
+            fast = model.generate(text, speculative="lookup", draft_tokens=draft_tokens, **options)
             fast.text()
             assert fast.token_ids == plain.token_ids
             assert fast.statistics["speculative_off_reason"] is None
-            assert fast.statistics["num_drafts"] > 0
+            num_drafts += fast.statistics["num_drafts"]
+    assert num_drafts > 0
 
 
 def test_a_recurrent_model_drafts_for_itself(model):
@@ -153,7 +165,7 @@ def test_a_recurrent_model_drafts_for_itself(model):
 
 
 def test_the_prefix_cache_gives_a_text_that_parts_near_the_end_of_a_prompt(model):
-    ids = ids_of(model, min(50, length_of(model) - 10))
+    ids = ids_of(model, 50)
     cache = PrefixCache(max_bytes=1 << 26)
     with model.session(threads=1, prefix_cache=cache) as session:
         session.prefill(ids)
@@ -180,3 +192,20 @@ def test_without_rows_there_are_no_drafts_and_going_back_computes_again(model):
                 session.generate([3, 4], speculative="lookup")
     with pytest.raises(ArgumentError, match="rewind_tokens = -1: must be"):
         model.session(rewind_tokens=-1)
+
+
+def test_a_chat_whose_reasoning_is_stripped_computes_its_new_tokens_only(model):
+    messages, options = [], {"max_new_tokens": 24, "ignore_eos": True, "do_sample": False, "speculative": "off"}
+    with model.session(context_length=2048) as session:
+        for turn in range(20):
+            messages.append({"role": "user", "content": f"say {turn * 7919 % 1000}"})
+            prompt = model.apply_chat_template(messages, add_generation_prompt=True)
+            held = session.tokens
+            common = len(os.path.commonprefix([prompt, held]))
+            with Counted(session) as counted:
+                reply = session.chat(messages, **options).run()["content"]
+            with model.session(context_length=2048) as alone:
+                assert alone.chat(messages, **options).run()["content"] == reply
+            decoded = options["max_new_tokens"] - 1
+            assert counted.tokens - decoded <= 1.05 * (len(prompt) - common)
+            messages.append({"role": "assistant", "content": f"thoughts/{turn} it is"})

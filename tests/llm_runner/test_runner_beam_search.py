@@ -70,7 +70,10 @@ def test_bad_options_are_named(demo):
             ({"num_return_sequences": 5}, "num_return_sequences = 5: must be 1..4"),
             ({"length_penalty": float("nan")}, "length_penalty"),
             ({"early_stopping": "soon"}, 'early_stopping = "soon": must be one of false, true, never'),
-            ({"context_length": 5}, "there is no option 'context_length' here, it is one of a session: must be one of .*num_beams"),
+            (
+                {"context_length": 5},
+                "there is no option 'context_length' here, it is one of a session: must be one of .*num_beams",
+            ),
         ]:
             with pytest.raises(ArgumentError, match=message):
                 session.beam_search(PROMPT, **options)

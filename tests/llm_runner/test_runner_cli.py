@@ -49,7 +49,9 @@ def test_every_option_has_a_flag(runner, verb):
 
 
 def test_run_reads_the_prompt_from_standard_input(runner, demo_path):
-    piped = run(runner, "run", demo_path, "--raw", "-", "--greedy", "--max-new-tokens", 8, "--quiet", input="import os\n")
+    piped = run(
+        runner, "run", demo_path, "--raw", "-", "--greedy", "--max-new-tokens", 8, "--quiet", input="import os\n"
+    )
     given = run(runner, "run", demo_path, "--raw", "import os\n", "--greedy", "--max-new-tokens", 8, "--quiet")
     assert piped.returncode == given.returncode == 0
     assert piped.stdout == given.stdout
@@ -57,7 +59,8 @@ def test_run_reads_the_prompt_from_standard_input(runner, demo_path):
 
 def test_run_repeats_with_a_seed_and_ends_at_stop_strings(runner, demo_path):
     sampled = [
-        run(runner, "run", demo_path, "--raw", "x = ", "--seed", 5, "--max-new-tokens", 16, "--quiet").stdout for _ in range(2)
+        run(runner, "run", demo_path, "--raw", "x = ", "--seed", 5, "--max-new-tokens", 16, "--quiet").stdout
+        for _ in range(2)
     ]
     assert sampled[0] == sampled[1]
     whole = run(runner, "run", demo_path, "--raw", "x = ", "--greedy", "--max-new-tokens", 16, "--quiet").stdout

@@ -59,9 +59,10 @@ def test_a_question_gets_the_reply_of_the_chat_template(runner, demo, demo_path)
 
 
 def test_what_looks_like_a_command_is_a_question(runner, demo, demo_path):
-    assert run(runner, "chat", demo_path, "/help", "--greedy", "-n", 8).stdout.strip() == reply(
-        demo, "/help", max_new_tokens=8
-    ).strip()
+    assert (
+        run(runner, "chat", demo_path, "/help", "--greedy", "-n", 8).stdout.strip()
+        == reply(demo, "/help", max_new_tokens=8).strip()
+    )
 
 
 def test_system_message_and_files_are_part_of_the_conversation(runner, demo, demo_path, tmp_path):
@@ -110,7 +111,10 @@ def test_names_of_other_software_are_taken(runner, demo_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["x", "--raw", "--system", "s"], "--raw continues text as it is, so --system, --tools and --set have no place"),
+        (
+            ["x", "--raw", "--system", "s"],
+            "--raw continues text as it is, so --system, --tools and --set have no place",
+        ),
         (["-", "-p", "-"], "standard input (-) can be read once, but it was named 2 times"),
         (["x", "-f", "nowhere.txt"], "--file nowhere.txt: cannot be read: No such file or directory"),
         (["a", "b", "--save-session", "s"], "--save-session take one prompt, but there are 2"),

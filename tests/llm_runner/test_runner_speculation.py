@@ -15,8 +15,8 @@ from tests.contracts.architectures import save_tiny_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n\n\ndef "
-# Windows that the text outgrows, soft-caps, several ropes, experts, latent attention.
-ARCHITECTURES = ("gemma3_text", "llama", "qwen3_moe")
+# Windows that the text outgrows, soft-caps, several ropes, experts, recurrent states.
+ARCHITECTURES = ("gemma3_text", "llama", "qwen3_moe", "qwen3_5_text", "lfm2")
 
 
 @pytest.fixture(scope="module")
@@ -74,16 +74,17 @@ def test_every_architecture_gives_the_same_with_and_without(tiny, name, options,
     assert run(model, prompt, **options)[1] == plain[1]
 
 
-@pytest.mark.parametrize("name, reason", [("lfm2", "recurrent state")])
+@pytest.mark.parametrize(
+    "name, reason", [("lfm2", "rewind_tokens and rewind_mb leave the recurrent state no way back")]
+)
 def test_models_that_cannot_go_back_decode_one_token_at_a_time_and_say_why(tiny, name, reason):
-    model = tiny(name)
-    length = model.info["max_position_embeddings"] - 4
-    generation = model.generate([3, 4, 3, 4], max_new_tokens=min(20, length), ignore_eos=True, speculative="auto")
-    generation.text()
-    assert reason in generation.statistics["speculative_off_reason"]
-    assert generation.statistics["num_drafts"] == 0
-    with pytest.raises(ArgumentError, match=f"speculative = lookup: .*{reason}"):
-        model.generate([3, 4], speculative="lookup")
+    with tiny(name).session(rewind_tokens=0) as session:
+        generation = session.generate([3, 4, 3, 4], max_new_tokens=20, ignore_eos=True, speculative="auto")
+        generation.text()
+        assert reason in generation.statistics["speculative_off_reason"]
+        assert generation.statistics["num_drafts"] == 0
+        with pytest.raises(ArgumentError, match=f"speculative = lookup: .*{reason}"):
+            session.generate([3, 4], speculative="lookup")
 
 
 @pytest.mark.parametrize("mode", ["auto", "lookup", "draft"])

@@ -89,19 +89,16 @@ uint32_t chosen_slots(const int64_t* chosen, int64_t count, int64_t first) {
   return slots;
 }
 
+// The first `count` slots of a block.
+uint32_t slots_below(int64_t count) { return count <= 0 ? 0 : count >= kKvBlockSlots ? kAllLanes : (1u << count) - 1; }
+
 // Which slots of a block the query at `position` sees.
 uint32_t visible_slots(const ScoreRule& rule, int64_t position, int64_t first, uint32_t held) {
-  const int64_t last = first + kKvBlockSlots - 1;
-  const int64_t first_seen = rule.first_seen(position), last_seen = rule.last_seen(position);
-  const bool in_window = first >= first_seen;
-  if (last <= last_seen && in_window) return held;
-  if (first > last_seen) return 0;
-  uint32_t visible = 0;
-  for (int i = 0; i < kKvBlockSlots; ++i) {
-    const bool inside = first + i >= first_seen || first + i < rule.num_sinks;
-    if (first + i <= last_seen && inside) visible |= 1u << i;
-  }
-  return visible & held;
+  const int64_t last = first + kKvBlockSlots - 1, last_seen = rule.last_seen(position);
+  const uint32_t behind = slots_below((last_seen < last ? last_seen : last) - first + 1);
+  if (rule.window == 0) return behind & held;
+  const uint32_t before_window = slots_below(rule.first_seen(position) - first);
+  return behind & (~before_window | slots_below(rule.num_sinks - first)) & held;
 }
 
 // Finds the blocks that all queries see whole, which are most; in the others, sets the scores of unseen slots to
@@ -112,10 +109,10 @@ void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& t
     lowest = tile.positions[row] < lowest ? tile.positions[row] : lowest;
     highest = tile.positions[row] > highest ? tile.positions[row] : highest;
   }
+  const int64_t first_seen = rule.first_seen(highest), last_seen = rule.last_seen(lowest);  // by all
   for (int b = 0; b < blocks.count; ++b) {
-    const bool in_window = blocks.first[b] >= rule.first_seen(highest);
-    const bool before_end = blocks.first[b] + kKvBlockSlots - 1 <= rule.last_seen(lowest);
-    tile.full[b] = blocks.held[b] == kAllLanes && before_end && in_window && tile.chosen == nullptr;
+    const bool is_seen = blocks.first[b] >= first_seen && blocks.first[b] + kKvBlockSlots - 1 <= last_seen;
+    tile.full[b] = blocks.held[b] == kAllLanes && is_seen && tile.chosen == nullptr;
     if (tile.full[b]) continue;
     for (int row = 0; row < tile.rows; ++row) {
       uint32_t visible = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);

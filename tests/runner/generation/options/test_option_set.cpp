@@ -412,8 +412,8 @@ TEST_F(OptionsOfModel, a_beam_search_has_its_own_options_and_edits_of_a_generati
 TEST(OptionSet, sessions_and_models_have_theirs) {
   OptionSet options = given(
       R"({"context_length": 9, "kv_dtype": "int4", "threads": 2, "prefill_chunk": 3, "cpus": [0, 2], "priority": "low",
-          "overflow": "shift", "num_keep": 4, "backend": "cpu", "cache_dir": "/tmp", "name": "a", "mmap": false,
-          "sigbus_handler": false})");
+          "overflow": "shift", "num_keep": 4, "rewind_tokens": 7, "rewind_mb": 8, "backend": "cpu",
+          "cache_dir": "/tmp", "name": "a", "mmap": false, "sigbus_handler": false})");
   const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 20);
   options.set_prefix_cache(cache);
   double told = -1.0;
@@ -431,6 +431,8 @@ TEST(OptionSet, sessions_and_models_have_theirs) {
   EXPECT_EQ(session->priority, ThreadPriority::kLow);
   EXPECT_EQ(session->overflow, Overflow::kShift);
   EXPECT_EQ(session->num_keep, 4);
+  EXPECT_EQ(session->rewind_tokens, 7);
+  EXPECT_EQ(session->rewind_mb, 8);
   EXPECT_EQ(session->prefix_cache, cache);
   const auto model = options.model();
   ASSERT_TRUE(model.ok());

@@ -278,6 +278,14 @@ public final class OptionsBuilder {
         return set("num_keep", value);
     }
 
+    public OptionsBuilder rewindTokens(Integer value) {
+        return set("rewind_tokens", value);
+    }
+
+    public OptionsBuilder rewindMb(Integer value) {
+        return set("rewind_mb", value);
+    }
+
     public OptionsBuilder adapters(List<String> value) {
         return set("adapters", value);
     }

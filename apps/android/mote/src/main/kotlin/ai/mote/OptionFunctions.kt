@@ -84,10 +84,13 @@ public fun SessionOptions(
     priority: String? = null,
     overflow: String? = null,
     numKeep: Int? = null,
+    rewindTokens: Int? = null,
+    rewindMb: Int? = null,
     adapters: List<String>? = null,
 ): Options = Options.builder()
     .contextLength(contextLength).kvDtype(kvDtype).threads(threads).prefillChunk(prefillChunk).cpus(cpus)
-    .priority(priority).overflow(overflow).numKeep(numKeep).adapters(adapters).build()
+    .priority(priority).overflow(overflow).numKeep(numKeep)
+    .rewindTokens(rewindTokens).rewindMb(rewindMb).adapters(adapters).build()
 
 /** Options of [Model.open]. */
 public fun ModelOptions(
