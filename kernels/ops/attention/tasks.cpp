@@ -253,6 +253,7 @@ class Attention {
     QueryTile& tile = work.tile;
     const Tensor& q = *call_.inputs[kQuery];
     const Tensor* slopes = optional_input(call_, kSlopes);
+    const bool has_choice = optional_input(call_, kChosen) != nullptr || optional_input(call_, kBias) != nullptr;
     const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
     tile.rows = static_cast<int>(std::min<int64_t>(kQueryRows, shape_.rows() - first));
     for (int64_t row = 0; row < tile.rows; ++row) {
@@ -261,7 +262,7 @@ class Attention {
       copy_row(q, row_of(index, token), tile.queries + row * shape_.head_dim);
       tile.positions[row] = position(token);
       tile.slopes[row] = slopes == nullptr ? 0.0f : slopes->as<float>()[index];
-      load_choice(kv_head, index, token, static_cast<int>(row), work);
+      if (has_choice) load_choice(kv_head, index, token, static_cast<int>(row), work);
     }
     params_.kernel->prepare(head(kv_head), params_.scale, tile);
   }
@@ -449,15 +450,6 @@ class TogetherAttention {
 };
 
 }  // namespace
-
-uint32_t held_slots(const int64_t* positions, int64_t first) {
-  int64_t other = 0;
-  for (int64_t i = 0; i < kKvBlockSlots; ++i) other |= positions[i] ^ (first + i);
-  if (other == 0) return 0xFFFF;
-  uint32_t held = 0;
-  for (int64_t i = 0; i < kKvBlockSlots; ++i) held |= static_cast<uint32_t>(positions[i] == first + i) << i;
-  return held;
-}
 
 KvHead head_of(const KvCache& cache, int64_t index) {
   KvHead head{cache.type, cache.head_dim, cache.value_head_dim, kv_key_block_bytes(cache.type, cache.head_dim),

@@ -24,7 +24,14 @@ struct AttentionParams {
 KvHead head_of(const KvCache& cache, int64_t index);
 
 // Bit i: slot i holds position first + i. positions: those of the block's 16 slots
-uint32_t held_slots(const int64_t* positions, int64_t first);
+inline uint32_t held_slots(const int64_t* positions, int64_t first) {
+  int64_t other = 0;
+  for (int64_t i = 0; i < kKvBlockSlots; ++i) other |= positions[i] ^ (first + i);
+  if (other == 0) return 0xFFFF;
+  uint32_t held = 0;
+  for (int64_t i = 0; i < kKvBlockSlots; ++i) held |= static_cast<uint32_t>(positions[i] == first + i) << i;
+  return held;
+}
 
 // Bytes of scratch that append_and_attend needs.
 size_t attention_scratch_bytes(const Call& call, int num_threads);
