@@ -82,21 +82,44 @@ def _source(view: View, readers: Counter, makers: dict[int, Node]) -> Source:
 
 
 def _behind(view: View, norm: Node) -> View | None:
-    """A view of a norm's output as one of its input; None: it is no such view, or the norm is of another kind."""
+    """A view of a norm's output as one of its input; None: it is no such view, or the norm is of another kind.
+
+    Rows of the output lie one behind the other, those of the input in two dimensions.
+    """
     x, _, bias = norm.inputs
-    columns, stride = x.sizes[2].constant, x.strides[1]
+    columns, inner = x.sizes[2].constant, x.sizes[1]
     moves = (view.offset, *view.strides[:3])
+    is_single = x.sizes[0] == Dim(0, 1)
     if (
         norm.integers[0] != RMS
         or bias is not None
-        or x.sizes[0] != Dim(0, 1)
-        or stride.tokens
+        or any(stride.tokens for stride in x.strides)
         or view.sizes[3] != x.sizes[2]
         or any(move.tokens % columns or move.constant % columns for move in moves)
+        or not (is_single or inner.tokens == 0)
     ):
         return None
-    offset, *strides = (
-        Dim(move.tokens // columns * stride.constant, move.constant // columns * stride.constant) for move in moves
-    )
+    outer_stride, stride = x.strides[0].constant, x.strides[1].constant
+
+    def moved(move: Dim) -> Dim | None:
+        tokens, constant = move.tokens // columns, move.constant // columns
+        if is_single:
+            return Dim(tokens * stride, constant * stride)
+        if tokens % inner.constant:
+            return None
+        outer, rest = divmod(constant, inner.constant)
+        return Dim(tokens // inner.constant * outer_stride, outer * outer_stride + rest * stride)
+
+    offset, *strides = (moved(move) for move in moves)
+    # Within a dimension no step goes from the end of one outer row to the next.
+    steps = [(size, stride.constant // columns) for size, stride in zip(view.sizes[:3], view.strides[:3], strict=True)]
+    within = [(size, step) for size, step in steps if step % inner.constant] if not is_single else []
+    reach = view.offset.constant // columns % inner.constant if not is_single else 0
+    for size, step in within:
+        if size.tokens:
+            return None
+        reach += (size.constant - 1) * step
+    if offset is None or None in strides or (within and reach >= inner.constant):
+        return None
     offset = Dim(offset.tokens + x.offset.tokens, offset.constant + x.offset.constant)
     return View(x.value, offset, view.sizes, (*strides, view.strides[3]))

@@ -110,10 +110,22 @@ class Planner : Operands {
   Status add_heads();
   Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
   Status add_attention();
+  // What draws the splits of a token's heads together, with the rounding of the row where that comes next and nobody
+  // else reads it.
+  struct Combined {
+    Bound positions{}, sinks{};
+    View y{};
+    int64_t num_heads = 0, width = 0;
+  };
+  Status add_combine(const Combined& heads);
+  Result<bool> add_combine_round(const Combined& heads, int64_t window, int64_t first);
+  bool next_alone_rounds(const View& y) const;
+  uint32_t lanes_of_a_row(int64_t columns) const;
 
   const int64_t splits_;
   const DeviceTraits& device_;
   Plan plan_;
+  size_t joined_ = SIZE_MAX;  // a node that the one before it has done
 };
 
 }  // namespace mote::vulkan

@@ -16,6 +16,9 @@ MOTE_VULKAN_WORDS(attend)
 MOTE_VULKAN_WORDS(combine)
 #include "combine.spv.inc"
     ;
+MOTE_VULKAN_WORDS(combine_round)
+#include "combine_round.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(embedding)
 #include "embedding.spv.inc"
     ;

@@ -202,3 +202,22 @@ def check_validated(path: Path, prompt: int = 300, context_length: int = 700, **
         pytest.skip("needs the layers: on Debian and Ubuntu, vulkan-validationlayers")
     assert done.returncode == 0, done.stderr
     assert not [line for line in (done.stdout + done.stderr).splitlines() if "VUID" in line or "SYNC-HAZARD" in line]
+
+
+# Of a decode step and of a prompt; each layer of llama and qwen3 is the same.
+@pytest.mark.parametrize("name,inputs,decoding,prompt", [("llama", "rotated", 10, 10), ("qwen3", "rotated", 10, 10),
+                                                         ("llama", "token", 10, 10)])  # fmt: skip
+def test_dispatches_of_a_layer(name, inputs, decoding, prompt, tmp_path, vulkan):
+    save_tiny_checkpoint(name, tmp_path / "checkpoint")
+    path = tmp_path / "model.mote"
+    api.export(
+        tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe="8da4w", group_size=32, check="off", inputs=inputs
+    )
+    model = Model.load(path, backend="vulkan")
+    for ids, expected in ([7], decoding), ([5, 6, 7], prompt):
+        with model.session(context_length=64) as session:
+            session.start_profile()
+            session.prefill(ids)
+            events = [event for event in session.stop_profile()["traceEvents"] if event.get("cat") == "op"]
+        layers = [event["name"] for event in events if event["args"]["origin"].startswith("model.layers.1.")]
+        assert len(layers) <= expected, layers
