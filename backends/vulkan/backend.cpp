@@ -51,6 +51,7 @@ void apply(const Verdict& verdict, const TriedDevice& device, Program* program) 
 }
 
 constexpr std::chrono::milliseconds kToTune{200};
+constexpr std::chrono::hours kToTuneFully{1};
 
 // Tries the variants of products one by one, and finds the fastest. unknown: one of them took the device with it, and
 // is set aside from now on.
@@ -81,8 +82,9 @@ Verdict choose_products(const std::shared_ptr<Program>& program, const DelegateS
   }
   begins({});
   // What is fast on a device that the CPU imitates was measured before, and takes longer to find out.
-  if (device.is_cpu || program->forces_products()) return verdict;
-  const Result<ProductForms> forms = (*trials)->tune(features.without(compared.set_aside), kToTune);
+  if ((device.is_cpu && !source.tune) || program->forces_products()) return verdict;
+  const Result<ProductForms> forms = (*trials)->tune(features.without(compared.set_aside),
+                                                     source.tune ? std::chrono::nanoseconds(kToTuneFully) : kToTune);
   if (forms.ok()) verdict.products = *forms;
   return verdict;
 }
@@ -90,7 +92,7 @@ Verdict choose_products(const std::shared_ptr<Program>& program, const DelegateS
 // Proves the program on its device, unless that was done.
 Result<Verdict> proved(const std::shared_ptr<Program>& program, const DelegateSource& source, const KeptFile& file,
                        const TriedDevice& device, const Verdict& before) {
-  if (before.state == Verdict::State::works) {
+  if (before.state == Verdict::State::works && !source.tune) {
     apply(before, device, program.get());
     MOTE_RETURN_IF_ERROR(program->make_pipelines());
     return before;
@@ -130,6 +132,11 @@ class VulkanBackend : public Backend {
     const KeptFile file = verdict_of(*found, source);
     return why_the_cpu(*found, read_verdict(file), file);
   } catch (const std::bad_alloc&) { return "no memory for Vulkan"; }
+
+  std::string findings(const DelegateSource& source) const override try {
+    const Result<TriedDevice> found = device();
+    return found.ok() ? read_verdict(verdict_of(*found, source)).text_for(found->name) : std::string();
+  } catch (const std::bad_alloc&) { return {}; }
 
   Status check(const DelegateSource& source) const override try {
     for (const DelegatePart& part : source.parts) MOTE_RETURN_IF_ERROR(verify_graph(part).status());

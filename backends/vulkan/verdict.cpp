@@ -63,6 +63,16 @@ std::string Verdict::why_slower(const std::string& device) const {
          ", as was measured when the file was loaded first";
 }
 
+std::string Verdict::text_for(const std::string& device) const {
+  if (state != State::works) return {};
+  std::string text = device + ", tried with this file";
+  if (gpu_ns > 0) text += ": " + milliseconds(gpu_ns) + " a token";
+  if (set_aside != 0) text += "; set aside: " + to_string(features_set_aside());
+  if (products)
+    text += "; products of a token: " + form_text(products->one) + ", of prompts: " + form_text(products->many);
+  return text;
+}
+
 std::string to_text(const Verdict& verdict) {
   const std::string forms =
       verdict.products ? form_text(verdict.products->one) + "; " + form_text(verdict.products->many) : std::string();

@@ -32,6 +32,8 @@ struct Verdict {
   bool is_faster() const { return gpu_ns > 0 && gpu_ns < cpu_ns; }
   // Why the CPU should be preferred; empty: it should not.
   std::string why_slower(const std::string& device) const;
+  // What was found out, for people; empty: it has not been tried.
+  std::string text_for(const std::string& device) const;
 };
 
 std::string to_text(const Verdict& verdict);

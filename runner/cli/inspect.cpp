@@ -49,6 +49,7 @@ void print_choice(const Json& about, Row row) {
   for (const auto& [name, reason] : about["targets"].items()) {
     if (!reason.is_null()) row(("not on " + name).c_str(), reason);
   }
+  for (const auto& [name, found] : about["findings"].items()) row(("on " + name).c_str(), found);
 }
 
 void print_summary(const Json& about) {

@@ -276,6 +276,12 @@ Json targets(const fb::Program& program, const std::vector<PassedOver>& passed_o
   return result;
 }
 
+Json findings_of(const std::vector<Finding>& found) {
+  Json result = Json::object();
+  for (const Finding& each : found) result[each.target] = each.text;
+  return result;
+}
+
 Json delegates(const fb::Program& program) {
   if (program.delegates() == nullptr) return Json::array();
   return list(*program.delegates(), [](const fb::Delegate& delegate) {
@@ -303,7 +309,7 @@ Result<Json> about_tokenizer(const Verified& verified) {
 }  // namespace
 
 Result<std::string> describe(const Verified& verified, std::string_view target,
-                             const std::vector<PassedOver>& passed_over) {
+                             const std::vector<PassedOver>& passed_over, const std::vector<Finding>& found) {
   MOTE_REQUIRE_PART("reports", Code::kInvalidArgument);
   const fb::Program& from = verified.program();
   const std::string& path = verified.file().name();
@@ -322,6 +328,7 @@ Result<std::string> describe(const Verified& verified, std::string_view target,
                      {"generation_config", Json::parse(*config)},
                      {"target", target.empty() ? Json(nullptr) : Json(std::string(target))},
                      {"targets", targets(from, passed_over)},
+                     {"findings", findings_of(found)},
                      {"methods", list(*from.methods(), [&](const fb::Method& each) { return method(from, each); })},
                      {"delegates", delegates(from)},
                      {"weights", weights(from)},
@@ -340,11 +347,13 @@ Result<std::string> describe_file(const std::string& path) {
   MOTE_ASSIGN(Verified verified, verify(std::move(mapped)));
   const auto shared = std::make_shared<const Verified>(std::move(verified));
   MOTE_ASSIGN(const Chosen chosen, choose_target(shared, {.purpose = Purpose::kDescribe}));
-  return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->target(), chosen.passed_over);
+  return describe(*shared, chosen.bound == nullptr ? std::string_view() : chosen.bound->target(), chosen.passed_over,
+                  findings(shared, {}));
 }
 
 Result<std::string> Model::describe() const {
-  return mote::describe(bound_->verified(), bound_->target(), passed_over_);
+  return mote::describe(bound_->verified(), bound_->target(), passed_over_,
+                        findings(bound_->shared_verified(), bound_->target(), bind_options_));
 }
 
 }  // namespace mote

@@ -26,6 +26,7 @@ Result<std::shared_ptr<const Model>> Model::open(const Source& source, const Ope
   MOTE_ASSIGN(Chosen chosen, bind_target(std::move(verified), options.backend,
                                          {.cache_dir = options.cache_dir,
                                           .guards_pages = options.sigbus_handler,
+                                          .tune = options.tune,
                                           .progress = part_of(whole, read, 1.0)}));
   const std::shared_ptr<const Model> model(
       new Model(std::move(chosen), {.cache_dir = options.cache_dir, .guards_pages = options.sigbus_handler}));

@@ -29,7 +29,9 @@
   X(mmap, bool, true, anything(), "", kPlain,                                                                          \
     "Map the file instead of reading all of it; reading suits slow or removable storage")                              \
   X(sigbus_handler, bool, true, anything(), "", kPlain,                                                                \
-    "Handle SIGBUS, so that a mapped file that becomes shorter is an error of the call and not the end of the process")
+    "Handle SIGBUS, so that a mapped file that becomes shorter is an error of the call and not the end of the process")  \
+  X(tune, bool, false, anything(), "", kPlain,                                                                         \
+    "Have a backend find out anew, and for as long as that takes, what is the fastest here; it keeps what it found")
 // clang-format on
 
 namespace mote {

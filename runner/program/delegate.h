@@ -61,6 +61,8 @@ struct DelegateSource {
   // Whether another way to run the file is at hand (`auto`): a backend that finds itself slower than the CPU then
   // refuses to load.
   bool is_choice = false;
+  // Whether to find out anew what is the fastest on this device, for as long as that takes, and to keep it.
+  bool tune = false;
   // A pool such as a session has, for whoever compares the device with the kernels of the CPU. Empty: there is none.
   std::function<Result<std::unique_ptr<ThreadPool>>()> make_threads;
   std::vector<DelegatePart> parts;  // calls name a part by its index here
@@ -192,6 +194,8 @@ class Backend {
   // Why `auto` should prefer the CPU kernels to this backend for these parts on this device; empty: it should not. The
   // answer must be quick. It is asked before `load`, with parts that are as untrusted as there.
   virtual std::string why_not(const DelegateSource&) const { return {}; }
+  // What an earlier load found out about these parts on this device, for people; empty: nothing. Quick, like why_not.
+  virtual std::string findings(const DelegateSource&) const { return {}; }
   // Reads and checks every blob, and packs the weights that have to be packed. Nothing may crash, hang or read outside
   // of what it is given, whatever a blob holds. Errors: kInvalidProgram naming the part's place, the field and what
   // would be accepted; kOutOfMemory.

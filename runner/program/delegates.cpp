@@ -112,6 +112,7 @@ DelegateSource DelegateParts::empty_source() const {
   source.guards_pages = options_.guards_pages;
   source.samples = samples_of(verified_.program());
   source.is_choice = options_.is_choice;
+  source.tune = options_.tune;
   source.make_threads = [] { return make_thread_pool(std::min(available_cores(), kMaxThreads)); };
   source.check_unchanged = [&file] { return file.check_unchanged(); };
   return source;
@@ -148,6 +149,16 @@ std::string DelegateParts::why_not() const {
     if (!why.empty()) return why;
   }
   return {};
+}
+
+std::string DelegateParts::findings() const {
+  std::string text;
+  for (const Source& source : sources_) {
+    const Backend* backend = find_backend(source.backend);
+    const std::string found = backend == nullptr ? "" : backend->findings(source.source);
+    if (!found.empty()) text += (text.empty() ? "" : "; ") + found;
+  }
+  return text;
 }
 
 Result<Delegates> Delegates::open(std::span<const LoadedBackend> backends, const DelegateOptions& options) {

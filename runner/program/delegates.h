@@ -33,6 +33,8 @@ class DelegateParts {
   Result<std::vector<LoadedBackend>> load(Purpose purpose, const Progress& progress = {});
   // What Backend::why_not says of the first backend that has a reason; empty: none has.
   std::string why_not() const;
+  // What Backend::findings says; empty: nothing.
+  std::string findings() const;
 
  private:
   struct Source {

@@ -27,6 +27,7 @@ struct BindOptions {
   std::string cache_dir{};   // where backends may keep what they pack; empty: beside the file, or in MOTE_CACHE_DIR
   bool guards_pages = true;  // of files that backends map, by a handler of SIGBUS
   bool is_choice = false;    // as in DelegateSource
+  bool tune = false;         // likewise
   Progress progress{};
 };
 

@@ -9,18 +9,23 @@
 namespace mote {
 namespace {
 
+// The parts of a target's delegates. False: bind would refuse them.
+bool add_parts(const std::shared_ptr<const Verified>& verified, std::string_view target, DelegateParts* parts) {
+  for (const fb::Method* method : *verified->program().methods()) {
+    if (target_of(*method) != target) continue;
+    for (const fb::Instruction* instruction : *method->instructions()) {
+      if (text_of(*instruction->op()) == kDelegateOp && !parts->add(*instruction).ok()) return false;
+    }
+  }
+  return true;
+}
+
 // Why other targets should be tried before this one; empty: there is no reason. A target that bind refuses is left to
 // bind.
 std::string why_later(const std::shared_ptr<const Verified>& verified, std::string_view target,
                       const BindOptions& options) {
   DelegateParts parts(verified, target, options);
-  for (const fb::Method* method : *verified->program().methods()) {
-    if (target_of(*method) != target) continue;
-    for (const fb::Instruction* instruction : *method->instructions()) {
-      if (text_of(*instruction->op()) == kDelegateOp && !parts.add(*instruction).ok()) return {};
-    }
-  }
-  return parts.why_not();
+  return add_parts(verified, target, &parts) ? parts.why_not() : std::string();
 }
 
 // The message of a status, without the file's name if it begins with that.
@@ -36,6 +41,18 @@ Status none_works(const Verified& verified, const std::vector<PassedOver>& passe
 }
 
 }  // namespace
+
+std::vector<Finding> findings(const std::shared_ptr<const Verified>& verified, std::string_view wanted,
+                              const BindOptions& options) {
+  std::vector<Finding> found;
+  for (const std::string_view target : targets_of(verified->program())) {
+    if (!wanted.empty() && target != wanted) continue;
+    DelegateParts parts(verified, target, options);
+    const std::string text = add_parts(verified, target, &parts) ? parts.findings() : std::string();
+    if (!text.empty()) found.push_back({std::string(target), text});
+  }
+  return found;
+}
 
 Result<Chosen> choose_target(const std::shared_ptr<const Verified>& verified, const BindOptions& options) {
   struct Candidate {

@@ -27,6 +27,15 @@ struct Chosen {
 // the CPU kernels are faster on this device. Errors: what `progress` gives.
 Result<Chosen> choose_target(const std::shared_ptr<const Verified>& verified, const BindOptions& options = {});
 
+// What backends found out about targets on this device when they were loaded before, for people.
+struct Finding {
+  std::string target;
+  std::string text;
+};
+// wanted: of one alone, so that no other's device is opened for it; empty: of all
+std::vector<Finding> findings(const std::shared_ptr<const Verified>& verified, std::string_view wanted,
+                              const BindOptions& options = {});
+
 // Binds the target that is wanted by name, or with "auto" the one that choose_target takes, and logs that
 // (MOTE_LOG=info). Errors: kInvalidArgument if the file has no target of that name; what bind says of that one; with
 // "auto" what it says of each.

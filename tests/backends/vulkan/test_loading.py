@@ -204,3 +204,25 @@ def test_a_device_that_ends_processes_is_refused(model):
     assert "processes that tried it did not come to an end" in refused.stderr, refused.stderr
     beside(model, "verdict").unlink()
     assert chosen(model, "vulkan").stdout == "vulkan\n"
+
+
+def test_products_are_tuned_on_wish_and_what_was_found_is_kept(model):
+    script = """
+import sys
+from llm_runner import Model
+model = Model.load(sys.argv[1], backend="vulkan", tune=sys.argv[2] == "tune")
+print(model.session(context_length=64).prefill([5, 6, 7]).argmax(), model.describe()["findings"]["vulkan"])
+"""
+    found = []
+    for tune in ("", "tune", ""):
+        command = [sys.executable, "-c", script, model, tune]
+        environment = os.environ | {"MOTE_LOG": "info", "MOTE_GPU_FEATURES": "subgroups"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        measured = set(re.findall(r"products (\S+) \S+ of (a token|prompts): \d+\.\d+ ms", done.stderr))
+        tried = {(name, of) for name in ("none", "subgroups") for of in ("a token", "prompts")}
+        assert measured == (tried if tune else set()), done.stderr
+        found.append(done.stdout.split(maxsplit=1))
+    assert len({token for token, _ in found}) == 1
+    assert "products of a token: " not in found[0][1] and "products of a token: " in found[1][1]
+    assert found[2] == found[1]

@@ -75,7 +75,10 @@ def test_a_variant_that_the_device_lacks_is_refused(monkeypatch, vulkan):
     monkeypatch.setenv("MOTE_GPU_FEATURES", "subgroups")
     part = Part("mote.linear", [(1, T, 32), quantised(random(16, 32), 4, 32), None, None, None], (1, T, 16),
                 linear_attributes("int8"))  # fmt: skip
-    for wrong, says in (("dot", "asks for dot: the GPU has subgroups"), ("fp16", "holds 'fp16': must be a list of none, ")):
+    for wrong, says in (
+        ("dot", "asks for dot: the GPU has subgroups"),
+        ("fp16", "holds 'fp16': must be a list of none, "),
+    ):
         monkeypatch.setenv("MOTE_VULKAN_PRODUCTS", wrong)
         with pytest.raises(AssertionError, match=f"MOTE_VULKAN_PRODUCTS {says}"):
             part.run(VulkanBackend(), 1, (random(1, 1, 32),))

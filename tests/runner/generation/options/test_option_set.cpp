@@ -77,7 +77,7 @@ TEST(OptionSet, unknown_options_and_those_of_other_scopes_are_refused) {
   EXPECT_EQ(options.set("top_p", "1").message(),
             "there is no option 'top_p' here, it is one of a generation: must be one of backend, cache_dir, "
             "weights_file, name, mmap, "
-            "sigbus_handler");
+            "sigbus_handler, tune");
   EXPECT_EQ(options.set("", "1").message().find("there is no option '': must be one of "), 0u);
   std::string longest;
   for (int i = 0; i < 100; ++i) longest += "\xE2\x82\xAC";
@@ -413,7 +413,7 @@ TEST(OptionSet, sessions_and_models_have_theirs) {
   OptionSet options = given(
       R"({"context_length": 9, "kv_dtype": "int4", "threads": 2, "prefill_chunk": 3, "cpus": [0, 2], "priority": "low",
           "overflow": "shift", "num_keep": 4, "rewind_tokens": 7, "rewind_mb": 8, "backend": "cpu",
-          "cache_dir": "/tmp", "name": "a", "mmap": false, "sigbus_handler": false})");
+          "cache_dir": "/tmp", "name": "a", "mmap": false, "sigbus_handler": false, "tune": true})");
   const auto cache = std::make_shared<PrefixCache>(uint64_t{1} << 20);
   options.set_prefix_cache(cache);
   double told = -1.0;
@@ -441,6 +441,7 @@ TEST(OptionSet, sessions_and_models_have_theirs) {
   EXPECT_EQ(model->name, "a");
   EXPECT_FALSE(model->mmap);
   EXPECT_FALSE(model->sigbus_handler);
+  EXPECT_TRUE(model->tune);
   ASSERT_TRUE(model->progress(0.5).ok());
   EXPECT_EQ(told, 0.5);
   EXPECT_EQ(OptionSet(kAllScopes).session()->cpus, std::nullopt);

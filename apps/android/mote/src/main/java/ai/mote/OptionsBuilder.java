@@ -313,4 +313,8 @@ public final class OptionsBuilder {
     public OptionsBuilder sigbusHandler(Boolean value) {
         return set("sigbus_handler", value);
     }
+
+    public OptionsBuilder tune(Boolean value) {
+        return set("tune", value);
+    }
 }

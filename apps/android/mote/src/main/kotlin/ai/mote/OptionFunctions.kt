@@ -100,6 +100,7 @@ public fun ModelOptions(
     name: String? = null,
     mmap: Boolean? = null,
     sigbusHandler: Boolean? = null,
+    tune: Boolean? = null,
 ): Options = Options.builder()
     .backend(backend).cacheDir(cacheDir).weightsFile(weightsFile).name(name).mmap(mmap).sigbusHandler(sigbusHandler)
-    .build()
+    .tune(tune).build()
