@@ -35,6 +35,7 @@ TEST(GpuLimits, are_lowered_and_never_raised) {
   limits.maxComputeSharedMemorySize = 49152;
   limits.maxComputeWorkGroupInvocations = 1024;
   limits.maxStorageBufferRange = 1 << 20;
+  limits.maxPerStageDescriptorStorageBuffers = 35;
   for (uint32_t& size : limits.maxComputeWorkGroupSize) size = 256;
   ASSERT_TRUE(
       apply_gpu_limits(
