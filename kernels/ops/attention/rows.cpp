@@ -1,7 +1,6 @@
 #include "kernels/ops/attention/rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -90,20 +89,6 @@ void read_value(const KvHead& head, const std::byte* block, int64_t slot, float*
   }
 }
 
-// The bits of float32_to_float16, without branches: many at once.
-void to_float16(const float* from, int64_t n, uint16_t* to) {
-  for (int64_t i = 0; i < n; ++i) {
-    const auto bits = std::bit_cast<uint32_t>(from[i]);
-    const uint32_t magnitude = bits & 0x7fffffffu, odd = (magnitude >> 13) & 1u;
-    const uint32_t tiny = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
-    uint32_t half = (magnitude - 0x38000000u + 0xfffu + odd) >> 13;
-    half = magnitude < 0x38800000u ? tiny : half;
-    half = magnitude >= 0x477ff000u ? 0x7c00u : half;
-    half = magnitude > 0x7f800000u ? 0x7e00u : half;
-    to[i] = static_cast<uint16_t>(half | ((bits >> 16) & 0x8000u));
-  }
-}
-
 bool has_same_elements(const KvCache& cache, const CacheRows& rows) {
   return (cache.type == KvType::kFloat32 && rows.dtype == DType::kFloat32) ||
          (cache.type == KvType::kFloat16 && rows.dtype == DType::kFloat16);
@@ -183,7 +168,9 @@ void load_same(const KvCache& cache, int64_t head, int64_t first, int64_t end, c
 }
 
 // Elements [n] of type T, from floats.
-void convert(const float* from, int64_t n, uint16_t* to) { to_float16(from, n, to); }
+void convert(const float* from, int64_t n, uint16_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = float32_to_float16(from[i]);
+}
 void convert(const float* from, int64_t n, float* to) { std::copy_n(from, n, to); }
 
 // The same of a cache with other elements than the rows'.
