@@ -2,8 +2,8 @@
 
     python benchmarks/gpu_memory.py MODEL.mote [--backend vulkan] [--prompt-tokens 16]
 
-With a file of a few weights and the same ops beside it, what the driver takes is told from what the model does: both make
-the same pipelines.
+With a file of a few weights and the same ops beside it, what the driver takes is told from what the model does: both
+make much the same pipelines.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ constexpr LimitName kLimitNames[] = {
     {"shared_memory", &VkPhysicalDeviceLimits::maxComputeSharedMemorySize},
     {"invocations", &VkPhysicalDeviceLimits::maxComputeWorkGroupInvocations},
     {"storage_range", &VkPhysicalDeviceLimits::maxStorageBufferRange},
+    {"storage_buffers", &VkPhysicalDeviceLimits::maxPerStageDescriptorStorageBuffers},
     {"submission_us", &GpuLimits::submission_us},
 };
 

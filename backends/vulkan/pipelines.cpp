@@ -19,8 +19,10 @@ Result<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<const gpu::Gp
   MOTE_RETURN_IF_ERROR(made->open_cache());
   const gpu::VulkanApi& api = made->context_->api();
   const uint32_t most = made->context_->limits().maxPerStageDescriptorStorageBuffers;
-  MOTE_REQUIRE(most >= kMaxBindings, Code::kUnsupportedBackend, "%s binds %u buffers at once: must be at least %zu",
-               made->context_->device_name().c_str(), most, kMaxBindings);
+  MOTE_REQUIRE(
+      most >= kMaxBindings, Code::kUnsupportedBackend,
+      "%s lets a shader see %u buffers: must be at least %zu; another driver may have more, or take the backend cpu",
+      made->context_->device_name().c_str(), most, kMaxBindings);
   std::array<VkDescriptorSetLayoutBinding, kMaxBindings> bindings{};
   for (uint32_t i = 0; i < kMaxBindings; ++i) {
     bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};

@@ -15,6 +15,7 @@
 
 namespace mote::vulkan {
 
+// No device is known that has more than Vulkan's least number of 4 bindings and fewer than 16 (docs/backends.md).
 inline constexpr size_t kMaxBindings = 16, kMaxPush = 32;
 
 // A range of a buffer that a shader sees.

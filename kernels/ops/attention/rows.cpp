@@ -56,35 +56,36 @@ void take_block(const KvHead& head, const Places& at, int64_t slot, int64_t coun
   }
 }
 
-float key_element(const KvHead& head, int64_t slot, int64_t i) {
-  const std::byte* block = head.key_block(slot / kKvBlockSlots);
-  const int64_t s = slot % kKvBlockSlots;
-  if (head.type == KvType::kFloat32) return reinterpret_cast<const float*>(block)[i * kKvBlockSlots + s];
-  if (head.type == KvType::kFloat16)
-    return float16_to_float32(reinterpret_cast<const uint16_t*>(block)[i * kKvBlockSlots + s]);
-  const int64_t padded = (int64_t{head.head_dim} + 1) / 2 * 2;
-  const auto* scales = reinterpret_cast<const float*>(block + padded * kKvBlockSlots);
-  const int code = reinterpret_cast<const int8_t*>(block)[(i / 2 * kKvBlockSlots + s) * 2 + i % 2];
-  return static_cast<float>(code) * scales[i / kKvGroup * kKvBlockSlots + s];
+// Elements of a block's keys as floats, [head_dim, 16 slots].
+void read_keys(const KvHead& head, const std::byte* block, float* to) {
+  const int64_t width = head.head_dim;
+  if (head.type != KvType::kInt8)
+    return to_float32(block, head.type == KvType::kFloat16 ? DType::kFloat16 : DType::kFloat32, width * kKvBlockSlots,
+                      to);
+  const auto* scales = reinterpret_cast<const float*>(block + (width + 1) / 2 * 2 * kKvBlockSlots);
+  const auto* codes = reinterpret_cast<const int8_t*>(block);
+  for (int64_t i = 0; i < width; ++i) {
+    for (int64_t s = 0; s < kKvBlockSlots; ++s) {
+      to[i * kKvBlockSlots + s] =
+          static_cast<float>(codes[(i / 2 * kKvBlockSlots + s) * 2 + i % 2]) * scales[i / kKvGroup * kKvBlockSlots + s];
+    }
+  }
 }
 
-float value_element(const KvHead& head, int64_t slot, int64_t i) {
-  const std::byte* block = head.value_block(slot / kKvBlockSlots);
-  const int64_t s = slot % kKvBlockSlots, width = padded_width(head.value_head_dim);
-  if (head.type == KvType::kFloat32) return reinterpret_cast<const float*>(block)[s * width + i];
-  if (head.type == KvType::kFloat16) return float16_to_float32(reinterpret_cast<const uint16_t*>(block)[s * width + i]);
-  const int64_t group = i / kKvGroup, columns = std::min<int64_t>(width - group * kKvGroup, kKvGroup);
-  const std::byte* codes = block + group * kKvBlockSlots * (kKvGroup + 4);
-  const auto* scales = reinterpret_cast<const float*>(codes + columns * kKvBlockSlots);
-  const int code = reinterpret_cast<const int8_t*>(codes)[(s / 2 * columns + i % kKvGroup) * 2 + s % 2];
-  return static_cast<float>(code) * scales[s];
-}
-
-void put_element(const CacheRows& rows, std::span<std::byte> to, int64_t index, float value) {
-  if (rows.dtype == DType::kFloat16) {
-    reinterpret_cast<uint16_t*>(to.data())[index] = float32_to_float16(value);
-  } else {
-    reinterpret_cast<float*>(to.data())[index] = value;
+// Elements of one slot's value.
+void read_value(const KvHead& head, const std::byte* block, int64_t slot, float* to) {
+  const int64_t width = padded_width(head.value_head_dim), count = head.value_head_dim;
+  if (head.type != KvType::kInt8) {
+    const DType dtype = head.type == KvType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
+    return to_float32(block + slot * width * dtype_bytes(dtype), dtype, count, to);
+  }
+  for (int64_t first = 0; first < count; first += kKvGroup) {
+    const int64_t columns = std::min<int64_t>(width - first, kKvGroup),
+                  used = std::min<int64_t>(count - first, columns);
+    const std::byte* group = block + first / kKvGroup * kKvBlockSlots * (kKvGroup + 4);
+    const float scale = reinterpret_cast<const float*>(group + columns * kKvBlockSlots)[slot];
+    const auto* codes = reinterpret_cast<const int8_t*>(group) + slot / 2 * columns * 2 + slot % 2;
+    for (int64_t i = 0; i < used; ++i) to[first + i] = static_cast<float>(codes[2 * i]) * scale;
   }
 }
 
@@ -105,13 +106,17 @@ void for_each_part(const KvCache& cache, int64_t positions, ThreadPool& threads,
   });
 }
 
-// Calls body(position, slot, count) for runs of positions whose slots are neighbours in one block.
+// Calls body(position, slot, count) for runs of positions whose slots are neighbours in one block. may_join: of a ring
+// too, whose runs have one position otherwise.
 template <typename Body>
-void for_each_run(const KvCache& cache, int64_t first, int64_t end, const Body& body) {
+void for_each_run(const KvCache& cache, int64_t first, int64_t end, bool may_join, const Body& body) {
   for (int64_t p = first; p < end;) {
     const int64_t slot = cache.slot_of(p);
-    int64_t count = std::min(kKvBlockSlots - slot % kKvBlockSlots, end - p);
-    if (cache.window != 0) count = 1;  // sinks and the ring have borders within blocks
+    const int64_t most = std::min(kKvBlockSlots - slot % kKvBlockSlots, end - p);
+    int64_t count = cache.window == 0 ? most : 1;  // sinks and the ring have borders within blocks
+    if (may_join) {
+      while (count < most && cache.slot_of(p + count) == slot + count) ++count;
+    }
     body(p, slot, count);
     p += count;
   }
@@ -130,7 +135,7 @@ void store_same(const KvCache& cache, int64_t head, int64_t first, int64_t end, 
   const Places at(cache, head);
   const T* keys = reinterpret_cast<const T*>(rows.keys.data()) + at.key;
   const T* values = reinterpret_cast<const T*>(rows.values.data()) + at.value;
-  for_each_run(cache, first, end, [&](int64_t p, int64_t slot, int64_t count) {
+  for_each_run(cache, first, end, false, [&](int64_t p, int64_t slot, int64_t count) {
     if (is_overwritten(cache, p, positions)) return;
     put_block(to, at, slot, count, keys + p * at.key_row, values + p * at.value_row);
   });
@@ -157,21 +162,39 @@ void load_same(const KvCache& cache, int64_t head, int64_t first, int64_t end, c
   const Places at(cache, head);
   T* keys = reinterpret_cast<T*>(rows.keys.data()) + at.key;
   T* values = reinterpret_cast<T*>(rows.values.data()) + at.value;
-  for_each_run(cache, first, end, [&](int64_t p, int64_t slot, int64_t count) {
+  for_each_run(cache, first, end, true, [&](int64_t p, int64_t slot, int64_t count) {
     take_block(from, at, slot, count, keys + p * at.key_row, values + p * at.value_row);
   });
 }
 
+// Elements [n] of type T, from floats.
+void convert(const float* from, int64_t n, uint16_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = float32_to_float16(from[i]);
+}
+void convert(const float* from, int64_t n, float* to) { std::copy_n(from, n, to); }
+
+// The same of a cache with other elements than the rows'.
+template <typename T>
 void load_others(const KvCache& cache, int64_t head, int64_t first, int64_t end, const CacheRows& rows) {
   const KvHead from = head_of(cache, head);
   const Places at(cache, head);
-  for (int64_t p = first; p < end; ++p) {
-    const int64_t slot = cache.slot_of(p);
-    for (int64_t i = 0; i < cache.head_dim; ++i)
-      put_element(rows, rows.keys, p * at.key_row + at.key + i, key_element(from, slot, i));
-    for (int64_t i = 0; i < cache.value_head_dim; ++i)
-      put_element(rows, rows.values, p * at.value_row + at.value + i, value_element(from, slot, i));
-  }
+  T* keys = reinterpret_cast<T*>(rows.keys.data()) + at.key;
+  T* values = reinterpret_cast<T*>(rows.values.data()) + at.value;
+  const auto elements = static_cast<size_t>(cache.head_dim * kKvBlockSlots);
+  std::vector<float> floats(std::max(elements, static_cast<size_t>(cache.value_head_dim)));
+  std::vector<T> converted(elements);
+  for_each_run(cache, first, end, true, [&](int64_t p, int64_t slot, int64_t count) {
+    const int64_t block = slot / kKvBlockSlots, in_block = slot % kKvBlockSlots;
+    read_keys(from, from.key_block(block), floats.data());
+    convert(floats.data(), static_cast<int64_t>(elements), converted.data());
+    for (int64_t s = 0; s < count; ++s) {
+      T* key = keys + (p + s) * at.key_row;
+      for (int64_t i = 0; i < cache.head_dim; ++i)
+        key[i] = converted[static_cast<size_t>(i * kKvBlockSlots + in_block + s)];
+      read_value(from, from.value_block(block), in_block + s, floats.data());
+      convert(floats.data(), cache.value_head_dim, values + (p + s) * at.value_row);
+    }
+  });
 }
 
 }  // namespace
@@ -209,7 +232,8 @@ bool can_load_rows(const KvCache& cache, int64_t positions) {
 void load_rows(const KvCache& cache, int64_t positions, const CacheRows& rows, ThreadPool& threads) {
   const bool is_same = has_same_elements(cache, rows);
   for_each_part(cache, positions, threads, [&](int64_t head, int64_t first, int64_t end) {
-    if (!is_same) return load_others(cache, head, first, end, rows);
+    if (!is_same && rows.dtype == DType::kFloat16) return load_others<uint16_t>(cache, head, first, end, rows);
+    if (!is_same) return load_others<float>(cache, head, first, end, rows);
     if (cache.type == KvType::kFloat16) return load_same<uint16_t>(cache, head, first, end, rows);
     load_same<float>(cache, head, first, end, rows);
   });

@@ -35,14 +35,18 @@ TEST(GpuLimits, are_lowered_and_never_raised) {
   limits.maxComputeSharedMemorySize = 49152;
   limits.maxComputeWorkGroupInvocations = 1024;
   limits.maxStorageBufferRange = 1 << 20;
+  limits.maxPerStageDescriptorStorageBuffers = 35;
   for (uint32_t& size : limits.maxComputeWorkGroupSize) size = 256;
   ASSERT_TRUE(
-      apply_gpu_limits("shared_memory=16384,invocations=128,storage_range=4294967295,submission_us=500", &limits).ok());
+      apply_gpu_limits(
+          "shared_memory=16384,invocations=128,storage_range=4294967295,submission_us=500,storage_buffers=4", &limits)
+          .ok());
   EXPECT_EQ(16384u, limits.maxComputeSharedMemorySize);
   EXPECT_EQ(128u, limits.maxComputeWorkGroupInvocations);
   EXPECT_EQ(128u, limits.maxComputeWorkGroupSize[0]);
   EXPECT_EQ(1u << 20, limits.maxStorageBufferRange);
   EXPECT_EQ(500u, limits.submission_us);
+  EXPECT_EQ(4u, limits.maxPerStageDescriptorStorageBuffers);
 }
 
 TEST(GpuLimits, what_is_no_limit_is_refused_with_the_names_that_are) {
@@ -51,7 +55,7 @@ TEST(GpuLimits, what_is_no_limit_is_refused_with_the_names_that_are) {
                            "invocations=4294967296", "invocations=1,,"}) {
     SCOPED_TRACE(text);
     expect_refused(apply_gpu_limits(text, &limits), "MOTE_GPU_LIMITS holds '",
-                   "shared_memory, invocations, storage_range, submission_us");
+                   "shared_memory, invocations, storage_range, storage_buffers, submission_us");
   }
 }
 
