@@ -19,8 +19,8 @@ OutputAxis removed_axis(const SymbolicCall& call, std::string_view name);
 OutputAxis reduced_axis(const SymbolicCall& call);
 // The op treats each row of x = inputs[0] [.., K] on its own; another input that has tokens has them where x does.
 OutputAxis row_axis(const SymbolicCall& call);
-// inputs[0] has its tokens at dims[0]; inputs[i] has them at dims[i] or not at all (-1: never), those beyond `dims` never.
-// The outputs have them at dimension 1.
+// inputs[0] has its tokens at dims[0]; inputs[i] has them at dims[i] or not at all (-1: never), those beyond `dims`
+// never. The outputs have them at dimension 1.
 OutputAxis tokens_at(const SymbolicCall& call, std::initializer_list<int> dims);
 
 }  // namespace mote
