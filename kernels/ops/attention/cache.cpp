@@ -4,10 +4,6 @@
 
 namespace mote {
 
-int64_t position_at(const Tensor& positions, int64_t token) {
-  return positions.as<int64_t>()[token * positions.stride(1)];
-}
-
 Status check_cache(const KvCache& cache, const StateShape& shape) {
   const bool matches = cache.pages != nullptr && cache.positions != nullptr && cache.num_heads == shape.num_heads &&
                        cache.head_dim == shape.head_dim && cache.value_head_dim == shape.value_head_dim &&

@@ -5,7 +5,10 @@
 
 namespace mote {
 
-int64_t position_at(const Tensor& positions, int64_t token);  // positions: int64 [1, T]
+// positions: int64 [1, T]
+inline int64_t position_at(const Tensor& positions, int64_t token) {
+  return positions.as<int64_t>()[token * positions.stride(1)];
+}
 
 // A cache that a session made for another shape would be read out of bounds.
 Status check_cache(const KvCache& cache, const StateShape& shape);
