@@ -135,13 +135,16 @@ void adjust_scores(const SplitBlocks& blocks, float softcap, float slope, int64_
   }
 }
 
-// Adds the biases of the keys 0, 1 .. count - 1 positions behind the query.
-void add_biases(const SplitBlocks& blocks, const float* biases, int64_t count, int64_t position, float* scores) {
-  for (int b = 0; b < blocks.count; ++b) {
-    const int64_t distance = position - blocks.first[b];  // of slot 0, the largest of the block
-    if (distance < 0 || distance - kKvBlockSlots + 1 >= count) continue;
-    for (int64_t i = 0; i < kKvBlockSlots && i <= distance; ++i) {
-      if (distance - i < count) scores[16 * b + i] += biases[distance - i];
+// Adds the biases of the keys 0, 1 .. num_biases - 1 positions behind each query.
+void add_biases(const SplitBlocks& blocks, const QueryTile& tile) {
+  for (int row = 0; row < tile.rows; ++row) {
+    for (int b = 0; b < blocks.count; ++b) {
+      const int64_t distance = tile.positions[row] - blocks.first[b];  // of slot 0, the largest of the block
+      if (distance < 0 || distance - kKvBlockSlots + 1 >= tile.num_biases) continue;
+      float* scores = tile.scores + row * kSplitLanes + 16 * b;
+      for (int64_t i = 0; i < kKvBlockSlots && i <= distance; ++i) {
+        if (distance - i < tile.num_biases) scores[i] += tile.biases[row][distance - i];
+      }
     }
   }
 }
@@ -202,11 +205,10 @@ void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule
   if (kReading == Reading::kInOrder && tile.rows <= kFewRows && !is_fetched) touch_all<kCodes>(head, blocks, tile.rows);
   score_all<Keys, kReading, kCodes>(head, blocks, tile);
   for (int row = 0; row < tile.rows; ++row) {
-    float* scores = tile.scores + row * kSplitLanes;
-    if (rule.softcap != 0 || tile.slopes[row] != 0)
-      adjust_scores(blocks, rule.softcap, tile.slopes[row], tile.positions[row], scores);
-    if (tile.biases != nullptr) add_biases(blocks, tile.biases[row], tile.num_biases, tile.positions[row], scores);
+    if (rule.softcap == 0 && tile.slopes[row] == 0) continue;
+    adjust_scores(blocks, rule.softcap, tile.slopes[row], tile.positions[row], tile.scores + row * kSplitLanes);
   }
+  if (tile.biases != nullptr) add_biases(blocks, tile);
   find_visible(blocks, rule, tile);
   for (int row = 0; row < tile.rows; ++row) weigh_row(blocks.count, tile, row, result);
   if constexpr (kCodes) {
