@@ -1,5 +1,5 @@
 // The memory of a session's recurrent states, and what it keeps to go back.
-// docs/decisions/0032-rewinding-recurrences.md says why it is divided like this.
+// docs/decisions/0030-rewinding-recurrences.md says why it is divided like this.
 #pragma once
 
 #include <cstdint>
