@@ -25,11 +25,17 @@ from llm_export.quantize.gptq import Inputs
 from llm_export.quantize.uses import EXPERTS, heads
 
 NORM_WEIGHT = {torch.ops.mote.linear.default: 4, torch.ops.mote.gated_linear.default: 3}  # which argument
+VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 EMBEDDING = torch.ops.mote.embedding.default
 BLOCK_ELEMENTS = 1 << 22  # of a weight quantised without calibration, in one step
 
 # Gives a calibrated weight; asks for the sums over its inputs only where it has to make it.
 Quantize = Callable[[WeightSpec, Tensor, Callable[[], Inputs]], QuantizedWeight]
+
+
+def function_of(node: Node) -> Callable:
+    """Returns what computes a node in PyTorch: where a pass took out the copy in front of a view, it copies itself."""
+    return torch.reshape if node.target in VIEWS else node.target
 
 
 class _Lanes(list):
@@ -148,7 +154,7 @@ class GraphRun:
         if lane >= self.num_rounded and "activations" in kwargs:
             kwargs["activations"] = "float"
         with self.states[lane]:
-            return node.target(*args, **kwargs)
+            return function_of(node)(*args, **kwargs)
 
     def _linear(self, node: Node, spec: WeightSpec) -> _Lanes:
         weight = self._dense(spec)

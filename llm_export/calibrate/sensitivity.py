@@ -12,7 +12,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 from torch.nn import functional as F
 
-from llm_export.calibrate.interpreter import EMBEDDING, NORM_WEIGHT, GraphRun
+from llm_export.calibrate.interpreter import EMBEDDING, NORM_WEIGHT, GraphRun, function_of
 from llm_export.capture.hadamard import inverse_hadamard
 from llm_export.capture.methods import Methods
 from llm_export.capture.ops import ReferenceState
@@ -107,7 +107,7 @@ class SensitivityRun(GraphRun):
         if index in base.caches and index not in states.caches:  # a layer that reads the cache of another
             states.caches[index] = base.caches[index]
         with states:
-            return node.target(*args, **kwargs)
+            return function_of(node)(*args, **kwargs)
 
     def _linear(self, node: Node, spec: WeightSpec, lanes: list[int]) -> dict[int, Tensor]:
         weight, probe = self._dense(spec), self._probe(spec, False)

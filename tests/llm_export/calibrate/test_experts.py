@@ -77,6 +77,13 @@ def test_every_matrix_of_every_stack_is_calibrated(tmp_path, recwarn, model_type
             assert float((weight.dequantize() - matrix).norm() / matrix.norm()) < 0.3
 
 
+@pytest.mark.parametrize("model_type", ["deepseek_v3", "deepseek_v32"])  # groups of experts; keys that are chosen
+def test_routers_that_choose_among_groups(tmp_path, model_type):
+    save_tiny_checkpoint(model_type, tmp_path)
+    checkpoint, fused = prepared(tmp_path)
+    assert len(calibrated(checkpoint, fused)) == len(stacks_of(fused)) * NUM_EXPERTS
+
+
 def test_stacks_that_cannot_be_calibrated_are_named(tmp_path, monkeypatch):
     save_tiny_checkpoint("mixtral", tmp_path)
     checkpoint, fused = prepared(tmp_path)
