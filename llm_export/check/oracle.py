@@ -273,7 +273,7 @@ class _WeightUses(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func in PRODUCTS and (prepare_input := getattr(args[1], "prepare_input", None)) is not None:
-            args = (prepare_input(args[0]), *args[1:])
+            args = (prepare_input(args[0]) if args[0].numel() else args[0], *args[1:])  # an expert may get no tokens
         if func is Tensor.to and len(args) > 1 and args[1] == META:
             return args[0]  # to where a weight lies that is not in memory
         found = self.oracle.rows(args[1], args[0]) if func is F.embedding else None
