@@ -14,8 +14,8 @@ from torch.fx import Node
 from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor, argument, is_call, rank
 from llm_export.program.specs import WeightSpec
+from llm_export.quantize.uses import EXPERTS
 
-EXPERTS = (3, 4)  # arguments of `mote::moe_experts`: two stacks, whose inputs are rounded alike
 TRANSPOSES = ("aten.t.default", "aten.transpose.int", "aten.permute.default", "aten.numpy_T.default")
 
 
@@ -58,7 +58,7 @@ def canonical_experts(program: ExportedProgram, methods: Methods) -> ExportedPro
             stored = _transposed(editor, stack.args[0], spec)
             if stored is not None:
                 node.replace_input_with(stack, stored)
-        specs = [editor.weight(node.args[at]) for at in EXPERTS]
+        specs = [editor.weight(node.args[at]) for at in EXPERTS[node.target]]  # whose inputs are rounded alike
         if None not in specs:
             node.kwargs = {**node.kwargs, "activations": specs[0].activations}
     return editor.finish()

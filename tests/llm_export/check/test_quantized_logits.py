@@ -67,6 +67,13 @@ def by_torchao(folder, recipe: str, group_size: int | str, embedding_bits: int, 
     bits, int8_activations = RECIPES[recipe]
     is_rotated = int8_activations and inputs == "rotated"
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+
+    def quantized(linear: nn.Linear, bits: int = bits) -> nn.Linear:
+        quantize_module(linear, bits, int8_activations and not is_rotated, group_size, is_rotated)
+        if is_rotated:
+            linear.register_forward_pre_hook(lambda module, args: (rotated_and_rounded(args[0]),))
+        return linear
+
     head = model.get_output_embeddings()
     head.weight = nn.Parameter(copy.deepcopy(head.weight.detach()), requires_grad=False)
     for module in list(model.modules()):
@@ -76,18 +83,8 @@ def by_torchao(folder, recipe: str, group_size: int | str, embedding_bits: int, 
             if rotated:
                 module.register_forward_hook(lambda module, args, rows: inverse_hadamard(rows))
         elif isinstance(module, nn.Linear):
-            own = embedding_bits if module is head else bits
-            quantize_module(module, own, int8_activations and not is_rotated, group_size, is_rotated)
-            if is_rotated:
-                module.register_forward_pre_hook(lambda module, args: (rotated_and_rounded(args[0]),))
+            quantized(module, embedding_bits if module is head else bits)
         elif hasattr(module, "gate_up_proj"):
-
-            def quantized(linear: nn.Linear) -> nn.Linear:
-                quantize_module(linear, bits, int8_activations and not is_rotated, group_size, is_rotated)
-                if is_rotated:
-                    linear.register_forward_pre_hook(lambda module, args: (rotated_and_rounded(args[0]),))
-                return linear
-
             module.forward = experts_by_torchao(module, quantized)
     return model
 
