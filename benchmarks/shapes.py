@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import struct
+from math import prod
 from pathlib import Path
+
+from benchmarks import hybrids
 
 LLAMA_3_2_1B = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
@@ -47,7 +50,7 @@ OLMOE_4_LAYERS = {
 EXPERTS = {"qwen3-30b-a3b-4-layers": QWEN3_30B_A3B_4_LAYERS, "olmoe-4-layers": OLMOE_4_LAYERS}
 WHOLE = {"llama-3.2-1b": LLAMA_3_2_1B, "qwen3-0.6b": QWEN3_0_6B}
 # Layers are alike, so that two of them tell how runtimes compare on prompts that would take half an hour with all.
-SHAPES = WHOLE | EXPERTS | {"qwen3-0.6b-2-layers": QWEN3_0_6B | {"num_hidden_layers": 2}}
+SHAPES = WHOLE | EXPERTS | hybrids.HYBRIDS | {"qwen3-0.6b-2-layers": QWEN3_0_6B | {"num_hidden_layers": 2}}
 CHECKPOINT_VERSION = 2  # goes up whenever the same shape gives different files
 RANDOM_ELEMENTS = 1 << 22
 # Nobody tokenizes, but some converters refuse a checkpoint without a tokenizer.
@@ -62,6 +65,8 @@ GROUP_BITS = 4.25  # four bits a weight and a multiplier for each group of 32
 
 def tensor_shapes(config: dict) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the checkpoint's tensors."""
+    if hybrids.is_hybrid(config):
+        return hybrids.tensor_shapes(config)
     hidden, head = config["hidden_size"], config["head_dim"]
     queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}
@@ -95,24 +100,29 @@ def _feed_forward_shapes(config: dict) -> dict[str, tuple[int, int]]:
 
 
 def head_weights(config: dict) -> int:
-    """Weights of the output head, which the embedding shares."""
+    """Weights of the output head, which the embedding shares or is as large as."""
     return config["vocab_size"] * config["hidden_size"]
 
 
 def layer_weights(config: dict) -> int:
     """Weights of the linears of all layers, of experts those that a token chooses: its multiply-accumulates."""
-    shapes = {name: shape for name, shape in tensor_shapes(config).items() if len(shape) == 2}
+    tables = ("model.embed_tokens.weight", "lm_head.weight")
+    shapes = {name: shape for name, shape in tensor_shapes(config).items() if len(shape) == 2 and name not in tables}
     whole = sum(rows * columns for name, (rows, columns) in shapes.items() if ".experts." not in name)
     stacks = sum(rows * columns for name, (rows, columns) in shapes.items() if ".experts." in name)
     chosen = stacks * config["num_experts_per_tok"] // config["num_experts"] if stacks else 0
-    return whole + chosen - head_weights(config)
+    return whole + chosen
 
 
 def decode_bytes(config: dict, depth: float, kv_element_bytes: float) -> float:
-    """Bytes that a decode step must read: every 4-bit weight, the head once, and `depth` positions of the cache."""
-    positions = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
+    """Bytes that a decode step must move: every 4-bit weight, the head once, `depth` positions of the cache, and
+    recurrent states, which are read and written."""
+    layers, states = config["num_hidden_layers"], 0
+    if hybrids.is_hybrid(config):
+        layers, states = hybrids.attention_layers(config), 2 * 4 * hybrids.state_elements(config)
+    positions = 2 * layers * config["num_key_value_heads"] * config["head_dim"]
     weights = (layer_weights(config) + head_weights(config)) * GROUP_BITS / 8
-    return weights + depth * positions * kv_element_bytes
+    return weights + states + depth * positions * kv_element_bytes
 
 
 def prefill_macs(config: dict, prompt_tokens: int) -> float:
@@ -126,7 +136,7 @@ def write_checkpoint(folder: Path, config: dict) -> None:
     header, end = {}, 0
     shapes = tensor_shapes(config)
     for name, shape in shapes.items():
-        size = 2 * _elements(shape)
+        size = 2 * prod(shape)
         header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [end, end + size]}
         end += size
     text = json.dumps({"__metadata__": {"format": "pt"}} | header).encode()
@@ -143,19 +153,15 @@ def write_checkpoint(folder: Path, config: dict) -> None:
         (folder / name).write_text(json.dumps(content, indent=2))
 
 
-def _elements(shape: tuple[int, ...]) -> int:
-    return shape[0] if len(shape) == 1 else shape[0] * shape[1]
-
-
 def _write_tensors(file, shapes: list[tuple[int, ...]]) -> None:
     import torch  # not needed by the processes that only ask for shapes
 
     noise = torch.randn(2 * RANDOM_ELEMENTS, generator=torch.Generator().manual_seed(0))
     for index, shape in enumerate(shapes):
         rolled = noise.roll(7919 * index)
-        values = 1 + 0.1 * rolled if len(shape) == 1 else rolled * shape[-1] ** -0.5
+        values = 1 + 0.1 * rolled if len(shape) == 1 else rolled * prod(shape[1:]) ** -0.5
         data = values.to(torch.bfloat16).view(torch.uint8).numpy()
-        left = _elements(shape)
+        left = prod(shape)
         while left > 0:
             count = min(left, noise.numel())
             file.write(data[: 2 * count])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from benchmarks.peers import Peer, tiles, worker
+from benchmarks import hybrids
+from benchmarks.peers import Peer, llama_cpp_hybrids, tiles, worker
 
 PEER = Peer(
     name="llama.cpp",
@@ -25,7 +26,8 @@ NORMS = {
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
 }
-ARCHITECTURES = {"qwen3_moe": "qwen3moe"}  # of which GGUF spells the name in another way
+# Of which GGUF spells the name in another way.
+ARCHITECTURES = {"qwen3_moe": "qwen3moe"} | llama_cpp_hybrids.ARCHITECTURES
 WITH_HEAD = ("olmoe",)  # which llama.cpp runs with a head of its own only
 EMBEDDING = "model.embed_tokens.weight"
 EXPERT = ".mlp.experts."
@@ -52,7 +54,10 @@ def convert(checkpoint: Path, folder: Path) -> None:
     writer = gguf.GGUFWriter(folder / FILE, ARCHITECTURES.get(kind, kind), use_temp_file=True)
     _add_metadata(writer, source.config)
     for name in source.names():
-        if EXPERT not in name:
+        if hybrids.is_hybrid(source.config):
+            for gguf_name, tensor in llama_cpp_hybrids.tensors(source.config, name, source.tensor(name)).items():
+                _add_tensor(writer, gguf_name, tensor)
+        elif EXPERT not in name:
             _add_tensor(writer, _gguf_name(name), source.paired(name))
         elif f"{EXPERT}0." in name:
             _add_experts(writer, source, name)
@@ -74,11 +79,15 @@ def _add_metadata(writer, config: dict) -> None:
     writer.add_embedding_length(config["hidden_size"])
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_key_length(config["head_dim"])
     writer.add_value_length(config["head_dim"])
-    writer.add_rope_dimension_count(config["head_dim"])
-    writer.add_rope_freq_base(config["rope_theta"])
+    if hybrids.is_hybrid(config):
+        writer.add_head_count_kv(llama_cpp_hybrids.key_value_heads(config))
+        llama_cpp_hybrids.add_metadata(writer, config)
+    else:
+        writer.add_head_count_kv(config["num_key_value_heads"])
+        writer.add_rope_dimension_count(config["head_dim"])
+        writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
     if "num_experts" in config:
@@ -101,7 +110,8 @@ def _gguf_name(name: str) -> str:
 def _add_tensor(writer, name: str, tensor) -> None:
     import gguf
 
-    if tensor.ndim == 1 or name.endswith("ffn_gate_inp.weight"):
+    is_linear = tensor.ndim == 2 and llama_cpp_hybrids.is_linear(name) and not name.endswith("ffn_gate_inp.weight")
+    if not is_linear:
         writer.add_tensor(name, tensor)
         return
     kind = gguf.GGMLQuantizationType.Q4_0
