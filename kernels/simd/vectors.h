@@ -68,6 +68,35 @@ MOTE_INLINE float sum_lanes(F32x16 value) {
 #endif
 }
 
+// sum_lanes of four.
+MOTE_INLINE void sum_lanes_of_4(const F32x16* values, float* sums) {
+#if !defined(MOTE_SIMD_GENERIC) && (defined(__AVX512F__) || defined(__AVX2__))
+  __m128 four[4];
+  for (int i = 0; i < 4; ++i) {
+#if defined(__AVX512F__)
+    const __m512 swapped = _mm512_shuffle_f32x4(values[i].v, values[i].v, 0x4E);
+    const __m256 eight = _mm512_castps512_ps256(_mm512_add_ps(values[i].v, swapped));
+#else
+    const __m256 eight = _mm256_add_ps(values[i].a, values[i].b);
+#endif
+    four[i] = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  }
+  _MM_TRANSPOSE4_PS(four[0], four[1], four[2], four[3]);
+  _mm_storeu_ps(sums, _mm_add_ps(_mm_add_ps(four[0], four[2]), _mm_add_ps(four[1], four[3])));
+#elif !defined(MOTE_SIMD_GENERIC) && defined(__aarch64__)
+  float32x2_t two[4];
+  for (int i = 0; i < 4; ++i) {
+    const float32x4_t* v = values[i].v;
+    const float32x4_t four = vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3]));
+    two[i] = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  }
+  vst1_f32(sums, vpadd_f32(two[0], two[1]));
+  vst1_f32(sums + 2, vpadd_f32(two[2], two[3]));
+#else
+  for (int i = 0; i < 4; ++i) sums[i] = sum_lanes(values[i]);
+#endif
+}
+
 MOTE_INLINE int32_t sum_lanes(I32x16 value) {
 #if defined(__AVX512F__)
   const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(value.v), _mm512_extracti64x4_epi64(value.v, 1));

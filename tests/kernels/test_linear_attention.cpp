@@ -16,7 +16,7 @@ struct Case {
   bool has_beta;
 };
 
-constexpr int64_t kTokens = 11;
+constexpr int64_t kTokens = 37;  // more than the op takes at once
 
 struct Operands {
   Owned q, k, v, decay, beta;
@@ -111,6 +111,8 @@ TEST(LinearAttention, agrees_with_double_in_chunks_of_any_size) {
       {3, 3, 16, 5, Decay::kOfElements, true},    // with a gate for each element
       {1, 6, 21, 4, Decay::kOfHeads, false},      // Mamba-2
       {1, 37, 16, 1, Decay::kOfElements, false},  // Mamba
+      {1, 40, 32, 1, Decay::kOfElements, false},
+      {1, 2, 16, 70, Decay::kOfHeads, true},
       {2, 2, 7, 3, Decay::kNone, false},
   };
   for (const Case& c : cases) {
@@ -118,7 +120,7 @@ TEST(LinearAttention, agrees_with_double_in_chunks_of_any_size) {
     Memory whole(c);
     const Owned y = run(c, in, 0, kTokens, whole, 1, false);
     EXPECT_LT(relative_error(y.as<float>(), expected_of(c, in)), 2e-6) << c.width;
-    for (const int64_t chunk : {1, 2, 4}) {
+    for (const int64_t chunk : {1, 4, 7, 33}) {
       Memory parts(c);
       for (int64_t begin = 0; begin < kTokens; begin += chunk) {
         const int64_t end = std::min(kTokens, begin + chunk);
@@ -134,7 +136,7 @@ TEST(LinearAttention, agrees_with_double_in_chunks_of_any_size) {
 TEST(LinearAttention, gives_each_sequence_of_a_call_the_bits_that_it_gets_alone) {
   const Case c{2, 4, 24, 3, Decay::kOfHeads, true};
   const Operands in = operands_of(c);
-  const std::vector<int64_t> lengths{1, 6, 4};
+  const std::vector<int64_t> lengths{1, 20, 16};
   std::vector<Memory> together, alone;
   together.reserve(lengths.size()), alone.reserve(lengths.size());
   std::vector<SequenceStates> sequences;

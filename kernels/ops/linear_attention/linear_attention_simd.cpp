@@ -9,71 +9,121 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
-MOTE_INLINE F32x16 decay_at(const LinearAttentionTokens& call, const LinearAttentionRow& row, int64_t t, int64_t n) {
-  if (row.decay.first == nullptr) return splat(1.0f);
-  const float* decay = row.decay.first + t * row.decay.step;
-  return call.decay_is_vector ? load_upto(decay + n, call.width - n) : splat(*decay);
-}
+enum class Decay { kNone, kOfRow, kOfElements };
 
-// What is added along the keys: v, or the delta rule's beta (v - k S) with the state as it has decayed.
-template <int kRows>
-MOTE_INLINE void find_updates(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int64_t t,
-                              float* updates) {
-  for (int r = 0; r < kRows; ++r) updates[r] = rows[r].v.first[t * rows[r].v.step];
-  if (rows[0].beta.first == nullptr) return;
-  const float* k = call.k.first + t * call.k.step;
-  F32x16 known[kRows];
-  for (int r = 0; r < kRows; ++r) known[r] = splat(0.0f);
-  for (int64_t n = 0; n < call.width; n += 16) {
-    const F32x16 key = load_upto(k + n, call.width - n);
-    for (int r = 0; r < kRows; ++r) {
-      known[r] = fma(key, decay_at(call, rows[r], t, n) * load_upto(rows[r].state + n, call.width - n), known[r]);
-    }
+// kReads: without a query it only moves the state on. kIsWhole: the width is a multiple of 16.
+template <int kRows, bool kReads, bool kHasBeta, bool kIsWhole, Decay kDecay>
+class Rows {
+ public:
+  Rows(const LinearAttentionTokens& call, const LinearAttentionRow* rows) : call_(call), rows_(rows) {
+    for (int r = 0; r < kRows; ++r) state_[r] = rows[r].state;
   }
-  for (int r = 0; r < kRows; ++r) {
-    updates[r] = rows[r].beta.first[t * rows[r].beta.step] * (updates[r] - sum_lanes(known[r]));
-  }
-}
 
-// Without a query it only moves the state on.
-template <int kRows, bool kReads>
-void run_rows(const LinearAttentionTokens& call, const LinearAttentionRow* rows) {
-  for (int64_t t = 0; t < call.tokens; ++t) {
-    float updates[kRows];
-    find_updates<kRows>(call, rows, t, updates);
-    for (int r = 0; r < kRows; ++r) {
-      if (rows[r].update != nullptr) rows[r].update[t * call.update_step] = updates[r];
-    }
-    const float* q = kReads ? call.q.first + t * call.q.step : nullptr;
-    const float* k = call.k.first + t * call.k.step;
-    F32x16 sums[kRows];
-    for (int r = 0; r < kRows; ++r) sums[r] = splat(0.0f);
-    for (int64_t n = 0; n < call.width; n += 16) {
-      const int64_t left = call.width - n;
-      const F32x16 key = load_upto(k + n, left), query = kReads ? load_upto(q + n, left) : key;
+  void run() {
+    for (int64_t t = 0; t < call_.tokens; ++t) {
+      const float* k = call_.k.first + t * call_.k.step;
       for (int r = 0; r < kRows; ++r) {
-        float* state = rows[r].state + n;
-        const F32x16 value = fma(key, splat(updates[r]), decay_at(call, rows[r], t, n) * load_upto(state, left));
-        store_upto(state, value, left);
-        if (kReads) sums[r] = fma(query, value, sums[r]);
+        update_[r] = rows_[r].v.first[t * rows_[r].v.step];
+        if constexpr (kDecay != Decay::kNone) decay_[r] = rows_[r].decay.first + t * rows_[r].decay.step;
+        if constexpr (kDecay == Decay::kOfRow) decays_[r] = splat(*decay_[r]);
+      }
+      if constexpr (kHasBeta) correct(k, t);
+      if (rows_[0].update != nullptr) {
+        for (int r = 0; r < kRows; ++r) rows_[r].update[t * call_.update_step] = update_[r];
+      }
+      add(k, kReads ? call_.q.first + t * call_.q.step : nullptr, t);
+    }
+  }
+
+ private:
+  MOTE_INLINE F32x16 load(const float* from, int64_t n) const {
+    return kIsWhole ? load_f32(from + n) : load_upto(from + n, call_.width - n);
+  }
+  MOTE_INLINE F32x16 decayed(int r, int64_t n) const {
+    const F32x16 state = load(state_[r], n);
+    if constexpr (kDecay == Decay::kNone) return state;
+    if constexpr (kDecay == Decay::kOfRow) return decays_[r] * state;
+    return load(decay_[r], n) * state;
+  }
+
+  // The delta rule: what is added along the keys becomes beta (v - k S), with the state as it has decayed.
+  MOTE_INLINE void correct(const float* k, int64_t t) {
+    F32x16 known[kRows];
+    for (int r = 0; r < kRows; ++r) known[r] = splat(0.0f);
+    for (int64_t n = 0; n < call_.width; n += 16) {
+      const F32x16 key = load(k, n);
+      for (int r = 0; r < kRows; ++r) known[r] = fma(key, decayed(r, n), known[r]);
+    }
+    float sums[kRows];
+    sum_rows(known, sums);
+    for (int r = 0; r < kRows; ++r) update_[r] = rows_[r].beta.first[t * rows_[r].beta.step] * (update_[r] - sums[r]);
+  }
+
+  MOTE_INLINE void add(const float* k, const float* q, int64_t t) {
+    F32x16 read[kRows], updates[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      read[r] = splat(0.0f);
+      updates[r] = splat(update_[r]);
+    }
+    for (int64_t n = 0; n < call_.width; n += 16) {
+      const F32x16 key = load(k, n), query = kReads ? load(q, n) : key;
+      for (int r = 0; r < kRows; ++r) {
+        const F32x16 value = fma(key, updates[r], decayed(r, n));
+        if (kIsWhole) {
+          store_f32(state_[r] + n, value);
+        } else {
+          store_upto(state_[r] + n, value, call_.width - n);
+        }
+        if (kReads) read[r] = fma(query, value, read[r]);
       }
     }
-    if (!kReads) continue;
-    for (int r = 0; r < kRows; ++r) rows[r].y[t * call.y_step] = sum_lanes(sums[r]);
+    if (!kReads) return;
+    float sums[kRows];
+    sum_rows(read, sums);
+    for (int r = 0; r < kRows; ++r) rows_[r].y[t * call_.y_step] = sums[r];
+  }
+
+  MOTE_INLINE static void sum_rows(const F32x16* rows, float* sums) {
+    if constexpr (kRows == 4) {
+      sum_lanes_of_4(rows, sums);
+    } else {
+      for (int r = 0; r < kRows; ++r) sums[r] = sum_lanes(rows[r]);
+    }
+  }
+
+  const LinearAttentionTokens& call_;
+  const LinearAttentionRow* rows_;
+  float* state_[kRows];
+  const float* decay_[kRows] = {};
+  F32x16 decays_[kRows];
+  float update_[kRows];
+};
+
+template <bool kReads, bool kHasBeta, bool kIsWhole, Decay kDecay>
+void run_block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+  if (count == kLinearAttentionRows) {
+    Rows<kLinearAttentionRows, kReads, kHasBeta, kIsWhole, kDecay>(call, rows).run();
+  } else {
+    for (int r = 0; r < count; ++r) Rows<1, kReads, kHasBeta, kIsWhole, kDecay>(call, rows + r).run();
   }
 }
 
-template <bool kReads>
-void run_block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-  if (count == kLinearAttentionRows) {
-    run_rows<kLinearAttentionRows, kReads>(call, rows);
-  } else {
-    for (int r = 0; r < count; ++r) run_rows<1, kReads>(call, rows + r);
-  }
+template <bool kReads, bool kHasBeta, bool kIsWhole>
+void run_decay(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+  if (rows->decay.first == nullptr) return run_block<kReads, kHasBeta, kIsWhole, Decay::kNone>(call, rows, count);
+  if (!call.decay_is_vector) return run_block<kReads, kHasBeta, kIsWhole, Decay::kOfRow>(call, rows, count);
+  run_block<kReads, kHasBeta, kIsWhole, Decay::kOfElements>(call, rows, count);
+}
+
+template <bool kReads, bool kHasBeta>
+void run_width(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+  call.width % 16 == 0 ? run_decay<kReads, kHasBeta, true>(call, rows, count)
+                       : run_decay<kReads, kHasBeta, false>(call, rows, count);
 }
 
 void run(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-  call.q.first == nullptr ? run_block<false>(call, rows, count) : run_block<true>(call, rows, count);
+  if (call.q.first == nullptr) return run_width<false, false>(call, rows, count);  // updates are those that were made
+  rows->beta.first == nullptr ? run_width<true, false>(call, rows, count) : run_width<true, true>(call, rows, count);
 }
 
 constexpr LinearAttentionFunctions kFunctions = {run};

@@ -14,6 +14,10 @@ namespace mote {
 
 namespace {
 
+void copy_floats(const float* from, int64_t count, float* to) {
+  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+}
+
 struct LinearAttentionParams {
   const LinearAttentionFunctions* functions;
   size_t state;
@@ -58,9 +62,30 @@ Status check_linear_attention(Call& call) {
 }
 
 constexpr size_t kRowInputs[] = {0, 1, 3};  // q, k, decay
+constexpr int64_t kPanelRows = 128;         // of the state, which a thread takes through a chunk of tokens
+constexpr int64_t kChunkTokens = 32;
+constexpr int64_t kFewTokens = 4;        // too few to be copied: operands are read where they lie
+constexpr int64_t kCopiedDecays = 1024;  // of a token and a panel, at most
+
+// A thread's floats. The operands of a chunk are copied next to each other, as tokens are far apart: at distances that
+// fall into the same lines of a cache.
+struct PanelMemory {
+  float *state, *q, *k, *v, *y, *decays;
+
+  static int64_t floats(int64_t width) {
+    return (kPanelRows + 2 * kChunkTokens) * width + kChunkTokens * (2 * kPanelRows + kCopiedDecays);
+  }
+  PanelMemory(float* memory, int64_t width)
+      : state(memory),
+        q(state + kPanelRows * width),
+        k(q + kChunkTokens * width),
+        v(k + kChunkTokens * width),
+        y(v + kChunkTokens * kPanelRows),
+        decays(y + kChunkTokens * kPanelRows) {}
+};
 
 size_t linear_attention_scratch_bytes(const Call& call, int num_threads) {
-  size_t bytes = array_bytes<float>(num_threads * kLinearAttentionRows * call.inputs[1]->size(3));
+  size_t bytes = array_bytes<float>(num_threads * PanelMemory::floats(call.inputs[1]->size(3)));
   for (const size_t input : kRowInputs) {
     const Tensor* tensor = optional_input(call, input);
     if (tensor != nullptr && !has_neighbours(*tensor)) bytes += array_bytes<float>(tensor->num_elements());
@@ -73,6 +98,9 @@ struct Operand {
   const float* data = nullptr;               // nullptr: absent
   int64_t token = 0, head = 0, element = 0;  // strides
 
+  Operand from(int64_t first) const {
+    return data == nullptr ? Operand{} : Operand{data + first * token, token, head, element};
+  }
   TokenSeries series(int64_t first, int64_t of_head, int64_t of_element) const {
     if (data == nullptr) return {};
     return {data + first * token + of_head * head + of_element * element, token};
@@ -114,10 +142,10 @@ struct StateSizes {
 };
 
 // Rows of the state that share queries and keys.
-struct Block {
+struct Panel {
   int64_t key_head = 0;
   int64_t first = 0;  // of the rows of all heads
-  int count = 0;      // at most kLinearAttentionRows
+  int64_t count = 0;  // at most kPanelRows
 };
 
 // The tokens of one sequence in a call.
@@ -131,39 +159,49 @@ struct Sequence {
   const RecurrentState& state;
   RecurrentCall plan;
 
-  float* rows_of(float* states, const Block& block) const { return states + block.first * sizes.width; }
-  size_t bytes_of(const Block& block) const { return static_cast<size_t>(block.count * sizes.width) * sizeof(float); }
+  float* rows_of(float* states, const Panel& panel) const { return states + panel.first * sizes.width; }
+  size_t bytes_of(const Panel& panel) const { return static_cast<size_t>(panel.count * sizes.width) * sizeof(float); }
   int64_t first_recorded() const { return tokens - plan.num_recorded; }
   int64_t ring_row(int64_t token) const { return (plan.first_recorded + token - first_recorded()) % plan.num_rows; }
 
   // Brings rows of the state to where the call begins.
-  void load(const Block& block) const {
-    float* memory = rows_of(state.tensor.as<float>(), block);
+  void load(const Panel& panel) const {
+    float* memory = rows_of(state.tensor.as<float>(), panel);
     if (plan.source != nullptr)
-      std::memcpy(memory, plan.source + state.offset + block.first * sizes.width, bytes_of(block));
+      std::memcpy(memory, plan.source + state.offset + panel.first * sizes.width, bytes_of(panel));
     int64_t row = plan.first_replayed;
     for (int64_t left = plan.num_replayed; left > 0;) {
       const int64_t count = std::min(left, plan.num_rows - row);
-      replay(block, memory, row, count);
+      replay(panel, memory, row, count);
       left -= count;
       row = 0;
     }
   }
 
-  void replay(const Block& block, float* memory, int64_t ring_row, int64_t count) const {
+  void replay(const Panel& panel, float* memory, int64_t ring_row, int64_t count) const {
     const int64_t step = state.row_floats;
     const float* keys = state.rows + ring_row * step;
     const float* updates = keys + sizes.keys();
     const float* decays = updates + sizes.num_rows();
     const LinearAttentionTokens all{
-        {}, {keys + block.key_head * sizes.width, step}, count, sizes.width, 0, 0, sizes.has_vector_decay};
-    LinearAttentionRow rows[kLinearAttentionRows];
-    for (int r = 0; r < block.count; ++r) {
-      const int64_t index = block.first + r, head = index / sizes.per_head;
-      rows[r] = {memory + r * sizes.width, {updates + index, step}, {}, {}, nullptr, nullptr};
-      if (sizes.decays > 0) rows[r].decay = {decays + head * sizes.decays, step};
+        {}, {keys + panel.key_head * sizes.width, step}, count, sizes.width, 0, 0, sizes.has_vector_decay};
+    for_each_rows(all, panel, [&](int64_t row) {
+      const int64_t index = panel.first + row, head = index / sizes.per_head;
+      LinearAttentionRow found{memory + row * sizes.width, {updates + index, step}, {}, {}, nullptr, nullptr};
+      if (sizes.decays > 0) found.decay = {decays + head * sizes.decays, step};
+      return found;
+    });
+  }
+
+  // Runs the tokens with row_of(row) for each row of a panel, as many at once as the kernel takes.
+  template <typename RowOf>
+  void for_each_rows(const LinearAttentionTokens& all, const Panel& panel, const RowOf& row_of) const {
+    for (int64_t at = 0; at < panel.count; at += kLinearAttentionRows) {
+      LinearAttentionRow rows[kLinearAttentionRows];
+      const auto count = static_cast<int>(std::min<int64_t>(kLinearAttentionRows, panel.count - at));
+      for (int r = 0; r < count; ++r) rows[r] = row_of(at + r);
+      functions.run(all, rows, count);
     }
-    functions.run(all, rows, block.count);
   }
 
   // The next token behind `token` at which something is to be done with the state, or where the ring begins again.
@@ -178,48 +216,89 @@ struct Sequence {
     return std::min(stop, token + plan.num_rows - ring_row(token));
   }
 
-  // `spare`: memory for the rows of a block.
-  void run(const Block& block, float* spare) const {
-    load(block);
-    float* memory = rows_of(state.tensor.as<float>(), block);
+  void run(const Panel& panel, const PanelMemory& spare) const {
+    load(panel);
+    float* memory = rows_of(state.tensor.as<float>(), panel);
     for (int64_t token = 0;;) {
       for (const RecurrentCopy& copy : plan.copies) {
-        if (copy.tokens == token) std::memcpy(rows_of(copy.to + state.offset, block), memory, bytes_of(block));
+        if (copy.tokens == token) std::memcpy(rows_of(copy.to + state.offset, panel), memory, bytes_of(panel));
       }
       if (token == tokens) return;
       if (token == plan.num_kept) {
-        std::memcpy(spare, memory, bytes_of(block));
-        memory = spare;
+        std::memcpy(spare.state, memory, bytes_of(panel));
+        memory = spare.state;
       }
       const int64_t stop = next_stop(token);
-      run_tokens(block, memory, token, stop);
+      for (int64_t at = token; at < stop; at += kChunkTokens)
+        run_chunk(panel, memory, at, std::min(at + kChunkTokens, stop), spare);
       token = stop;
     }
   }
 
-  void run_tokens(const Block& block, float* memory, int64_t begin, int64_t end) const {
-    const int64_t at = first + begin, y_step = sizes.num_rows();
-    const Operand &q = operands[0], &k = operands[1], &v = operands[2], &decay = operands[3], &beta = operands[4];
-    const LinearAttentionTokens all{q.series(at, block.key_head, 0),
-                                    k.series(at, block.key_head, 0),
-                                    end - begin,
+  // At most kChunkTokens, of which either all or none are recorded.
+  void run_chunk(const Panel& panel, float* memory, int64_t begin, int64_t end, const PanelMemory& spare) const {
+    const int64_t at = first + begin, count = end - begin;
+    Operand q = operands[0], k = operands[1], v = operands[2], decay = operands[3];
+    for (Operand* operand : {&q, &k, &v, &decay}) *operand = operand->from(at);
+    float* y = call.outputs[0]->as<float>() + at * sizes.num_rows() + panel.first;
+    const bool is_copied = count > kFewTokens;
+    int64_t key_head = panel.key_head, first_decay = 0;
+    if (is_copied) {
+      q = copied(q, key_head, 1, sizes.width, count, spare.q);
+      k = copied(k, key_head, 1, sizes.width, count, spare.k);
+      key_head = 0;
+      v = copied_rows(v, panel, count, spare.v);
+      const int64_t head = panel.first / sizes.per_head;
+      const int64_t num_heads = (panel.first + panel.count - 1) / sizes.per_head - head + 1;
+      if (sizes.has_vector_decay && num_heads * sizes.width <= kCopiedDecays) {
+        decay = copied(decay, head, num_heads, sizes.width, count, spare.decays);
+        first_decay = head;
+      }
+    }
+    const LinearAttentionTokens all{q.series(0, key_head, 0),
+                                    k.series(0, key_head, 0),
+                                    count,
                                     sizes.width,
-                                    y_step,
+                                    is_copied ? panel.count : sizes.num_rows(),
                                     state.row_floats,
                                     sizes.has_vector_decay};
     const bool records = plan.num_recorded > 0 && begin >= first_recorded();
     float* updates = records ? state.rows + ring_row(begin) * state.row_floats + sizes.keys() : nullptr;
-    LinearAttentionRow rows[kLinearAttentionRows];
-    for (int r = 0; r < block.count; ++r) {
-      const int64_t index = block.first + r, head = index / sizes.per_head, element = index % sizes.per_head;
-      rows[r] = {memory + r * sizes.width,
-                 v.series(at, head, element),
-                 decay.series(at, head, 0),
-                 beta.series(at, head, 0),
-                 call.outputs[0]->as<float>() + at * y_step + index,
-                 records ? updates + index : nullptr};
+    for_each_rows(all, panel, [&](int64_t row) {
+      const int64_t index = panel.first + row, head = index / sizes.per_head;
+      return LinearAttentionRow{memory + row * sizes.width,
+                                is_copied ? v.series(0, 0, row) : v.series(0, head, index % sizes.per_head),
+                                decay.series(0, head - first_decay, 0),
+                                operands[4].series(at, head, 0),
+                                (is_copied ? spare.y : y) + row,
+                                records ? updates + index : nullptr};
+    });
+    if (!is_copied) return;
+    for (int64_t t = 0; t < count; ++t) copy_floats(spare.y + t * panel.count, panel.count, y + t * sizes.num_rows());
+  }
+
+  // The tokens of some heads: [count, num_heads, width].
+  static Operand copied(const Operand& from, int64_t head, int64_t num_heads, int64_t width, int64_t count, float* to) {
+    for (int64_t t = 0; t < count; ++t) {
+      for (int64_t h = 0; h < num_heads; ++h)
+        copy_floats(from.data + t * from.token + (head + h) * from.head, width, to + (t * num_heads + h) * width);
     }
-    functions.run(all, rows, block.count);
+    return {to, num_heads * width, width, 1};
+  }
+
+  // The values of a panel's rows: [count, panel.count].
+  Operand copied_rows(const Operand& v, const Panel& panel, int64_t count, float* to) const {
+    const bool is_even = v.head == sizes.per_head * v.element;  // from head to head as within one
+    for (int64_t row = 0; row < panel.count;) {
+      const int64_t index = panel.first + row, element = index % sizes.per_head;
+      const int64_t neighbours = is_even ? panel.count : std::min(sizes.per_head - element, panel.count - row);
+      const float* from = v.series(0, index / sizes.per_head, element).first;
+      for (int64_t t = 0; t < count; ++t) {
+        for (int64_t i = 0; i < neighbours; ++i) to[t * panel.count + row + i] = from[t * v.token + i * v.element];
+      }
+      row += neighbours;
+    }
+    return {to, panel.count, 0, 1};
   }
 
   // The keys and decays of a token into the ring.
@@ -236,17 +315,19 @@ struct Sequence {
   }
 };
 
-// Calls body(block, thread) for the rows of the state, which threads divide.
+// Calls body(panel, thread) for the rows of the state, which threads divide.
 template <typename Body>
-void for_each_block(const StateSizes& sizes, int64_t tokens, KernelContext& context, const Body& body) {
+void for_each_panel(const StateSizes& sizes, int64_t tokens, KernelContext& context, const Body& body) {
   const int64_t rows = sizes.num_rows() / sizes.key_heads;  // of a head of keys
-  const int64_t blocks = (rows + kLinearAttentionRows - 1) / kLinearAttentionRows;
-  const int64_t grain = row_grain(tokens * sizes.width * kLinearAttentionRows);
-  context.threads->parallel_for(sizes.key_heads * blocks, grain, [&](int64_t begin, int64_t end, int thread) {
+  const int64_t share = sizes.num_rows() / (2 * context.threads->num_threads());
+  const int64_t panel_rows =
+      std::clamp<int64_t>(share / kLinearAttentionRows * kLinearAttentionRows, kLinearAttentionRows, kPanelRows);
+  const int64_t panels = (rows + panel_rows - 1) / panel_rows;
+  const int64_t grain = row_grain(tokens * sizes.width * panel_rows);
+  context.threads->parallel_for(sizes.key_heads * panels, grain, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = i % blocks * kLinearAttentionRows, key_head = i / blocks;
-      body(Block{key_head, key_head * rows + at, static_cast<int>(std::min(kLinearAttentionRows + at, rows) - at)},
-           thread);
+      const int64_t at = i % panels * panel_rows, key_head = i / panels;
+      body(Panel{key_head, key_head * rows + at, std::min(panel_rows, rows - at)}, thread);
     }
   });
 }
@@ -269,7 +350,7 @@ Status for_each_sequence(const Call& call, const Operand* operands, KernelContex
 
 Status run_linear_attention(const Call& call, KernelContext& context) {
   Scratch scratch(context.scratch);
-  const int64_t spare_floats = kLinearAttentionRows * call.inputs[1]->size(3);
+  const int64_t width = call.inputs[1]->size(3), spare_floats = PanelMemory::floats(width);
   float* spare = scratch.take<float>(context.threads->num_threads() * spare_floats);
   Operand operands[5];
   for (size_t i = 0; i < std::size(operands); ++i) {
@@ -277,8 +358,10 @@ Status run_linear_attention(const Call& call, KernelContext& context) {
     operands[i] = operand_of(optional_input(call, i), in_rows, scratch, context);
   }
   return for_each_sequence(call, operands, context, [&](const Sequence& sequence) {
-    for_each_block(sequence.sizes, sequence.tokens + sequence.plan.num_replayed, context,
-                   [&](const Block& block, int thread) { sequence.run(block, spare + thread * spare_floats); });
+    for_each_panel(sequence.sizes, sequence.tokens + sequence.plan.num_replayed, context,
+                   [&](const Panel& panel, int thread) {
+                     sequence.run(panel, PanelMemory(spare + thread * spare_floats, width));
+                   });
     // Behind the rows that are replayed, which they may overwrite.
     const int64_t begin = sequence.first_recorded(), count = sequence.plan.num_recorded;
     context.threads->parallel_for(count, row_grain(sequence.sizes.row_floats()), [&](int64_t from, int64_t to, int) {
@@ -293,8 +376,8 @@ RecurrentRows linear_attention_rows(const Call& call) {
 
 Status replay_linear_attention(const Call& call, KernelContext& context) {
   return for_each_sequence(call, nullptr, context, [&](const Sequence& sequence) {
-    for_each_block(sequence.sizes, sequence.plan.num_replayed + 1, context,
-                   [&](const Block& block, int) { sequence.load(block); });
+    for_each_panel(sequence.sizes, sequence.plan.num_replayed + 1, context,
+                   [&](const Panel& panel, int) { sequence.load(panel); });
   });
 }
 

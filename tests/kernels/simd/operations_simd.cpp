@@ -61,6 +61,12 @@ constexpr SimdOperation kOperations[] = {
     {"silu", kFloats, true, float_1<[](F32x16 x) { return silu(x); }>},
     {"tanh", kFloats, true, float_1<[](F32x16 x) { return tanh(x); }>},
     {"gelu_tanh", kFloats, true, float_1<[](F32x16 x) { return gelu_tanh(x); }>},
+    {"sum_lanes_of_4", kFloats, true, float_1<[](F32x16 x) {
+       const F32x16 values[] = {x, x + x, x, x - x};
+       float sums[16] = {};
+       sum_lanes_of_4(values, sums);
+       return load_f32(sums);
+     }>},
     {"sum_lanes", kFloats, true, float_1<[](F32x16 x) { return splat(sum_lanes(x)); }>},
     {"max_lanes", kFloats, true, float_1<[](F32x16 x) { return splat(max_lanes(x)); }>},
     {"transform_lanes", kFloats, true, float_1<[](F32x16 x) { return transform_lanes(x); }>},

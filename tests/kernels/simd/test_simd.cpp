@@ -349,6 +349,9 @@ TEST(Simd, lanes_become_one_in_one_order) {
       const auto four = [&](size_t i) { return (l[i] + l[i + 8]) + (l[i + 4] + l[i + 12]); };
       ASSERT_EQ((four(0) + four(2)) + (four(1) + four(3)),
                 std::bit_cast<Floats>(run(operation_named(kernel, "sum_lanes"), inputs))[3]);
+      const float sum = std::bit_cast<Floats>(run(operation_named(kernel, "sum_lanes"), inputs))[3];
+      const auto sums = std::bit_cast<Floats>(run(operation_named(kernel, "sum_lanes_of_4"), inputs));
+      ASSERT_EQ((std::array{sum, 2 * sum, sum, 0.0f}), (std::array{sums[0], sums[1], sums[2], sums[3]}));
       ASSERT_EQ(*std::max_element(l.begin(), l.end()),
                 std::bit_cast<Floats>(run(operation_named(kernel, "max_lanes"), inputs))[3]);
       const auto part = std::bit_cast<Floats>(run(operation_named(kernel, "load_part"), inputs));
