@@ -112,6 +112,9 @@ Status for_each_conv_sequence(const Call& call, const float* x, int64_t step, Ke
   return {};
 }
 
+// Few enough for all channels to pass by as streams, which caches fetch ahead.
+constexpr int64_t kChunkTokens = 32;
+
 // `began`: memory for the state, where the call does not keep all of its tokens.
 void run_conv_channels(const Call& call, const ShortConvSequence& sequence, int64_t first_token, int64_t first,
                        int64_t count, float* began) {
@@ -127,11 +130,15 @@ void run_conv_channels(const Call& call, const ShortConvSequence& sequence, int6
   for (int64_t r = 0; r < sequence.history() && !keeps_all; ++r)
     sequence.copy(sequence.row(began, r), sequence.row(own, r), first, count);
   constexpr int64_t kTogether = ShortConvFunctions::kChannels;
-  for (int64_t c = first; c < first + count; c += kTogether) {
-    params.functions->run({sequence.x + c, sequence.step, weight + c * sequence.taps,
-                           bias == nullptr ? nullptr : bias->as<float>() + c, own + c,
-                           call.outputs[0]->as<float>() + first_token * sequence.channels + c, sequence.channels,
-                           sequence.taps, sequence.tokens, std::min(kTogether, first + count - c)});
+  for (int64_t token = 0; token < sequence.tokens; token += kChunkTokens) {
+    const int64_t tokens = std::min(kChunkTokens, sequence.tokens - token);
+    const float* x = sequence.x + token * sequence.step;
+    float* y = call.outputs[0]->as<float>() + (first_token + token) * sequence.channels;
+    for (int64_t c = first; c < first + count; c += kTogether) {
+      params.functions->run({x + c, sequence.step, weight + c * sequence.taps,
+                             bias == nullptr ? nullptr : bias->as<float>() + c, own + c, y + c, sequence.channels,
+                             sequence.taps, tokens, std::min(kTogether, first + count - c)});
+    }
   }
   if (!keeps_all) sequence.write_state(sequence.plan.num_kept, began, own, first, count);
 }
