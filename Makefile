@@ -99,11 +99,17 @@ $(STAMPS)/test-cpp: $(STAMPS)/test-packages $(CPP_SOURCES) $(TEST_SOURCES)
 	$(call timed,test-cpp,$(BIN)/ctest --preset dev --parallel $(JOBS))
 	@touch $@
 
+# Of a hybrid model, and of one whose attention is over a latent.
+DAMAGED = out/tiny-qwen3_5_text.mote out/tiny-deepseek_v2.mote
+out/tiny-%.mote: $(STAMPS)/build $(PYTHON_SOURCES) $(wildcard tests/contracts/*.py)
+	@mkdir -p out
+	$(BIN)/python -m tests.contracts.tiny_file $* $@
+
 test-asan: $(STAMPS)/test-asan
-$(STAMPS)/test-asan: $(STAMPS)/test-packages out/demo.mote $(CPP_SOURCES) $(TEST_SOURCES)
+$(STAMPS)/test-asan: $(STAMPS)/test-packages out/demo.mote $(DAMAGED) $(CPP_SOURCES) $(TEST_SOURCES)
 	$(call timed,build with sanitizers,$(BIN)/cmake --preset asan && $(BIN)/cmake --build --preset asan --parallel $(JOBS))
 	$(call timed,test-asan,$(BIN)/ctest --preset asan --parallel $(JOBS) && \
-	  build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote)
+	  build/asan/tests/fuzz/program_mutations --iterations 2000 out/demo.mote $(DAMAGED))
 	@touch $@
 
 # The kernels for 64-bit Arm under an emulator, and the demo model's tokens on every CPU that can be had or imitated here.

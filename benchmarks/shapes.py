@@ -47,7 +47,20 @@ OLMOE_4_LAYERS = {
     "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "hidden_act": "silu",
     "rope_theta": 10000.0, "bos_token_id": 50279, "eos_token_id": 50279, "attention_bias": False, "clip_qkv": None,
 }  # fmt: skip
+# Four of 27 layers, of which the first has no experts. Attention is over a latent.
+DEEPSEEK_V2_LITE_4_LAYERS = {
+    "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "hidden_size": 2048,
+    "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2,
+    "num_experts_per_tok": 6, "first_k_dense_replace": 1, "moe_layer_freq": 1, "n_group": 1, "topk_group": 1,
+    "topk_method": "greedy", "scoring_func": "softmax", "norm_topk_prob": False, "routed_scaling_factor": 1.0,
+    "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 16, "q_lora_rank": None,
+    "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "head_dim": 64,
+    "vocab_size": 102400, "max_position_embeddings": 163840, "rms_norm_eps": 1e-6, "tie_word_embeddings": True,
+    "hidden_act": "silu", "rope_theta": 10000.0, "bos_token_id": 100000, "eos_token_id": 100001,
+    "attention_bias": False,
+}  # fmt: skip
 EXPERTS = {"qwen3-30b-a3b-4-layers": QWEN3_30B_A3B_4_LAYERS, "olmoe-4-layers": OLMOE_4_LAYERS}
+EXPERTS |= {"deepseek-v2-lite-4-layers": DEEPSEEK_V2_LITE_4_LAYERS}
 WHOLE = {"llama-3.2-1b": LLAMA_3_2_1B, "qwen3-0.6b": QWEN3_0_6B}
 # Layers are alike, so that two of them tell how runtimes compare on prompts that would take half an hour with all.
 SHAPES = WHOLE | EXPERTS | hybrids.HYBRIDS | {"qwen3-0.6b-2-layers": QWEN3_0_6B | {"num_hidden_layers": 2}}
@@ -67,36 +80,66 @@ def tensor_shapes(config: dict) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the checkpoint's tensors."""
     if hybrids.is_hybrid(config):
         return hybrids.tensor_shapes(config)
-    hidden, head = config["hidden_size"], config["head_dim"]
-    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+    hidden = config["hidden_size"]
     shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}
     for index in range(config["num_hidden_layers"]):
         layer = f"model.layers.{index}"
         for name, shape in {
-            "self_attn.q_proj": (queries, hidden),
-            "self_attn.k_proj": (keys, hidden),
-            "self_attn.v_proj": (keys, hidden),
-            "self_attn.o_proj": (hidden, queries),
-            **_feed_forward_shapes(config),
+            **_attention_shapes(config),
+            **_feed_forward_shapes(config, index),
             "input_layernorm": (hidden,),
             "post_attention_layernorm": (hidden,),
         }.items():
             shapes[f"{layer}.{name}.weight"] = shape
-        norms = {"qwen3": (head, head), "qwen3_moe": (head, head), "olmoe": (queries, keys)}
-        for name, width in zip("qk", norms.get(config["model_type"], ()), strict=False):
-            shapes[f"{layer}.self_attn.{name}_norm.weight"] = (width,)
     return shapes
 
 
-def _feed_forward_shapes(config: dict) -> dict[str, tuple[int, int]]:
-    hidden, inner = config["hidden_size"], config.get("moe_intermediate_size", config["intermediate_size"])
-    matrices = {"gate_proj": (inner, hidden), "up_proj": (inner, hidden), "down_proj": (hidden, inner)}
-    if "num_experts" not in config:
-        return {f"mlp.{name}": shape for name, shape in matrices.items()}
-    experts = range(config["num_experts"])
-    return {"mlp.gate": (config["num_experts"], hidden)} | {
-        f"mlp.experts.{expert}.{name}": shape for expert in experts for name, shape in matrices.items()
+def _attention_shapes(config: dict) -> dict[str, tuple[int, ...]]:
+    hidden, head, heads = config["hidden_size"], config["head_dim"], config["num_attention_heads"]
+    if "kv_lora_rank" in config:
+        latent, rotary = config["kv_lora_rank"], config["qk_rope_head_dim"]
+        key, value = config["qk_nope_head_dim"], config["v_head_dim"]
+        return {
+            "self_attn.q_proj": (heads * (key + rotary), hidden),
+            "self_attn.kv_a_proj_with_mqa": (latent + rotary, hidden),
+            "self_attn.kv_a_layernorm": (latent,),
+            "self_attn.kv_b_proj": (heads * (key + value), latent),
+            "self_attn.o_proj": (hidden, heads * value),
+        }
+    queries, keys = heads * head, config["num_key_value_heads"] * head
+    norms = {"qwen3": (head, head), "qwen3_moe": (head, head), "olmoe": (queries, keys)}
+    widths = zip("qk", norms.get(config["model_type"], ()), strict=False)
+    return {
+        "self_attn.q_proj": (queries, hidden),
+        "self_attn.k_proj": (keys, hidden),
+        "self_attn.v_proj": (keys, hidden),
+        "self_attn.o_proj": (hidden, queries),
+        **{f"self_attn.{name}_norm": (width,) for name, width in widths},
     }
+
+
+def _feed_forward_shapes(config: dict, layer: int) -> dict[str, tuple[int, int]]:
+    hidden, inner = config["hidden_size"], config.get("moe_intermediate_size", config["intermediate_size"])
+    if _num_experts(config) == 0 or layer < config.get("first_k_dense_replace", 0):
+        return {f"mlp.{name}": shape for name, shape in _gated(hidden, config["intermediate_size"]).items()}
+    shared = config.get("n_shared_experts", 0)
+    return (
+        {"mlp.gate": (_num_experts(config), hidden)}
+        | {
+            f"mlp.experts.{expert}.{name}": shape
+            for expert in range(_num_experts(config))
+            for name, shape in _gated(hidden, inner).items()
+        }
+        | {f"mlp.shared_experts.{name}": shape for name, shape in _gated(hidden, shared * inner).items() if shared}
+    )
+
+
+def _gated(hidden: int, inner: int) -> dict[str, tuple[int, int]]:
+    return {"gate_proj": (inner, hidden), "up_proj": (inner, hidden), "down_proj": (hidden, inner)}
+
+
+def _num_experts(config: dict) -> int:
+    return config.get("num_experts", config.get("n_routed_experts", 0))
 
 
 def head_weights(config: dict) -> int:
@@ -110,7 +153,7 @@ def layer_weights(config: dict) -> int:
     shapes = {name: shape for name, shape in tensor_shapes(config).items() if len(shape) == 2 and name not in tables}
     whole = sum(rows * columns for name, (rows, columns) in shapes.items() if ".experts." not in name)
     stacks = sum(rows * columns for name, (rows, columns) in shapes.items() if ".experts." in name)
-    chosen = stacks * config["num_experts_per_tok"] // config["num_experts"] if stacks else 0
+    chosen = stacks * config["num_experts_per_tok"] // _num_experts(config) if stacks else 0
     return whole + chosen
 
 
@@ -120,7 +163,10 @@ def decode_bytes(config: dict, depth: float, kv_element_bytes: float) -> float:
     layers, states = config["num_hidden_layers"], 0
     if hybrids.is_hybrid(config):
         layers, states = hybrids.attention_layers(config), 2 * 4 * hybrids.state_elements(config)
-    positions = 2 * layers * config["num_key_value_heads"] * config["head_dim"]
+    width = 2 * config["num_key_value_heads"] * config["head_dim"]
+    if "kv_lora_rank" in config:
+        width = config["kv_lora_rank"] + config["qk_rope_head_dim"]
+    positions = layers * width
     weights = (layer_weights(config) + head_weights(config)) * GROUP_BITS / 8
     return weights + states + depth * positions * kv_element_bytes
 

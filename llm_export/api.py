@@ -18,6 +18,7 @@ with quiet_imports():
 from llm_export.calibrate import Calibration, calibrate, count_matrices, opened
 from llm_export.calibrate.planner import count_steps, plan_bits
 from llm_export.calibrate.text import DEFAULT, read_sequences
+from llm_export.capture.latent_attention import absorb
 from llm_export.capture.methods import Captured
 from llm_export.check import CheckResult, check_targets, choose_mode
 from llm_export.check.embeddings import blank_embeddings, check_embeddings
@@ -300,7 +301,7 @@ class _How:
     def quantize(self, captured: Captured, checkpoint: Checkpoint, planned: Sequence[Override] = ()) -> Quantized:
         backends = [backend for target in self.targets for backend in target.backends]
         return quantize(
-            captured,
+            absorb(captured) if all(backend.takes_values_in_keys for backend in backends) else captured,
             self.recipe,
             [*planned, *self.overrides],
             signed=all(backend.takes_signed_multipliers for backend in backends),

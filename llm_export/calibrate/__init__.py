@@ -14,6 +14,7 @@ from llm_export.calibrate.interpreter import GraphRun, Quantize
 from llm_export.calibrate.store import Store, key_of, store_of
 from llm_export.capture.methods import Methods
 from llm_export.checkpoint import Checkpoint
+from llm_export.checkpoint.parts import Part
 from llm_export.program.instructions import EMBED
 from llm_export.program.specs import WeightSpec
 from llm_export.quantize import QuantizationWarning
@@ -61,6 +62,7 @@ def calibrate(
     run.run(sequences, lambda: progress(1))
     calibrated = {spec for node in run.nodes for spec in run.stacks(node).values()}
     experts = [spec for spec in methods.weights.values() if spec.is_rounded and len(spec.shape) == 3]
+    experts = [spec for spec in experts if Part.of(spec.sources[0]) is None]
     if left := [spec.name for spec in experts if spec not in calibrated]:
         text = f"experts are not calibrated: {left[0]}" + (f" and {len(left) - 1} more" if left[1:] else "")
         warnings.warn(text, QuantizationWarning, stacklevel=2)

@@ -148,6 +148,14 @@ def linear(
 
 
 @define(
+    "head_linear(Tensor x, Tensor weight, *, str activations='float') -> Tensor",
+    lambda x, weight, **attributes: x.new_empty(*x.shape[:-1], weight.shape[1]),
+)
+def head_linear(x, weight, *, activations="float"):
+    return torch.einsum("...hk,hnk->...hn", round_input(x, activations), weight).contiguous()
+
+
+@define(
     "gated_linear(Tensor x, Tensor weight, Tensor? bias=None, Tensor? norm_weight=None, *, str activations='float',"
     " str function='silu', str norm='none', float norm_eps=0.0, int norm_unit_offset=0) -> Tensor",
     lambda x, weight, *rest, **attributes: x.new_empty(*x.shape[:-1], weight.shape[0] // 2),
@@ -227,24 +235,26 @@ def rope(x, cos, sin, *, layout="half"):
 def _attention_fake(
     q, k, v, positions, sinks=None, alibi_slopes=None, chosen=None, position_bias=None, *, state, scale, **attributes
 ):
-    width = q.shape[3] if v is None else v.shape[3]
+    width = attributes.get("value_dim") or (q.shape[3] if v is None else v.shape[3])
     return q.new_empty(q.shape[0], q.shape[2], q.shape[1], width)
 
 
 @define(
     "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None,"
     " Tensor? chosen=None, Tensor? position_bias=None, *, int state, float scale, int window=0, float softcap=0.0,"
-    " int bidirectional=0, int chunked=0) -> Tensor",
+    " int bidirectional=0, int chunked=0, int value_dim=0) -> Tensor",
     _attention_fake,
 )
 def attention(
     q, k, v, positions, sinks=None, alibi_slopes=None, chosen=None, position_bias=None, *, state, scale, window=0,
-    softcap=0.0, bidirectional=0, chunked=0,
+    softcap=0.0, bidirectional=0, chunked=0, value_dim=0,
 ):  # fmt: skip
     states = ReferenceState.active()
     if k is not None:
-        states.append(state, k[0].float(), v[0].float(), int(positions[0, 0]))
+        stored = k.new_empty(*k.shape[:3], 0) if v is None else v
+        states.append(state, k[0].float(), stored[0].float(), int(positions[0, 0]))
     keys, values = states.caches[state]
+    values = keys[..., :value_dim] if value_dim else values
     groups = q.shape[1] // keys.shape[0]
     keys, values = keys.repeat_interleave(groups, dim=0), values.repeat_interleave(groups, dim=0)
 

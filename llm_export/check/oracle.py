@@ -20,6 +20,7 @@ from llm_export.capture import architectures, parameters_on_meta
 from llm_export.capture.hadamard import inverse_hadamard
 from llm_export.capture.ops import round_input
 from llm_export.checkpoint import Checkpoint
+from llm_export.checkpoint.parts import Part
 from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import QuantizedWeight, joined, matrix_name, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
@@ -46,6 +47,10 @@ class Oracle:
         self.reader = checkpoint.weights
         self.setup = checkpoint.embedding
         self.weights = {spec.sources[0]: spec for spec in (weights or {}).values()}
+        self._parts: dict[str, list[tuple[Part, WeightSpec]]] = {}
+        for source, spec in self.weights.items():
+            if spec.bits and (part := Part.of(source)) is not None:
+                self._parts.setdefault(part.source, []).append((part, spec))
         self.keep = keep
         self.calibrated = calibrated if calibrated is not None else {}
         self.model = build_eager_model(checkpoint)
@@ -170,7 +175,7 @@ class Oracle:
         stored = self.reader.read(self._source[id(parameter)])
         spec = self._specs[id(parameter)]
         if spec is None:
-            return stored.to(torch.float32)
+            return self._with_parts(self._source[id(parameter)], stored.to(torch.float32))
         if stored.dim() == 3:
             if getattr(module, "is_transposed", False):  # expert modules of transformers say so
                 stack = self._stack(parameter, stored.mT, spec).mT.contiguous()
@@ -192,6 +197,16 @@ class Oracle:
         if _is_conv1d(module):
             return _dequantized(stored.T, spec).T.contiguous()
         return _dequantized(stored, spec)
+
+    def _with_parts(self, name: str, weight: Tensor) -> Tensor:
+        """Rounds those rows of a weight that the file has as stacks of matrices of heads."""
+        for part, spec in self._parts.get(name, ()):
+            weight = weight.clone()
+            matrices = part.take(weight)
+            rows = matrices.mT if spec.transpose else matrices
+            rounded = torch.stack([_dequantized(matrix, spec) for matrix in rows])
+            matrices.copy_(rounded.mT if spec.transpose else rounded)
+        return weight
 
     def _stack(self, parameter: nn.Parameter, matrices: Tensor, spec: WeightSpec) -> Tensor:
         names = [matrix_name(self._source[id(parameter)], index) for index in range(len(matrices))]

@@ -26,6 +26,7 @@ from transformers.core_model_loading import (
 
 from llm_export.checkpoint.files import open_tensors
 from llm_export.checkpoint.merged import Places, find_places, gather_rows
+from llm_export.checkpoint.parts import Part
 from llm_export.errors import FileError
 from llm_export.program.specs import StoredAs, StoredRows
 
@@ -187,22 +188,33 @@ class WeightReader:
         return list(self._meta)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._meta
+        return name in self._meta or ((part := Part.of(name)) is not None and part.source in self._meta)
 
     def dtype(self, name: str) -> torch.dtype:
-        return self._meta[name].dtype
+        return self._meta_of(name).dtype
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return tuple(self._meta[name].shape)
+        return tuple(self._meta_of(name).shape)
+
+    def _meta_of(self, name: str) -> Tensor:
+        part = self._part(name)
+        return self._meta[name] if part is None else part.take(self._meta[part.source])
+
+    def _part(self, name: str) -> Part | None:
+        return None if name in self._meta else Part.of(name)
 
     def read(self, name: str) -> Tensor:
         """Returns the tensor as it is stored: its shape and dtype are `shape(name)` and `dtype(name)`."""
+        if (part := self._part(name)) is not None:
+            return part.take(self.read(part.source))
         group = self._groups[name]
         stored = {source: self._files.read(source) for _, source in group.sources}
         return self._convert(group, stored)[self._stored_name.get(name, name)]
 
     def read_rows(self, name: str, start: int, stop: int) -> Tensor:
         """Returns rows start..stop-1 of dimension 0; maps only those where no conversion is needed."""
+        if self._part(name) is not None:
+            return self.read(name)[start:stop]
         group = self._groups[name]
         if group.converter is not None:
             return self.read(name)[start:stop]
@@ -210,6 +222,8 @@ class WeightReader:
 
     def rows(self, name: str) -> Tensor | Rows:
         """Returns the tensor, or what computes its rows where reading it as a whole would take memory of its size."""
+        if self._part(name) is not None:
+            return self.read(name)
         group = self._groups[name]
         computed = None if group.converter is not None else self._files.computed_rows(group.sources[0][1])
         return self.read(name) if computed is None else computed
@@ -223,6 +237,10 @@ class WeightReader:
 
         It is without a format where a conversion does more than move whole rows of tensors that are stored alike.
         """
+        if (part := self._part(name)) is not None:
+            whole = self.stored_as(part.source)
+            why = f"tensor '{part.source}' is stored as matrices of its heads, some of them transposed"
+            return whole and replace(whole, format=None, why=whole.why or why)
         group = self._groups[name]
         kinds = {self._files.stored_as(source): source for _, source in group.sources}
         found = next(filter(None, kinds), None)
@@ -252,7 +270,8 @@ class WeightReader:
 
     def file_of(self, name: str) -> Path:
         """Returns the file that holds the (first) source of a module tensor."""
-        return self._files.path(self._groups[name].sources[0][1])
+        part = self._part(name)
+        return self._files.path(self._groups[name if part is None else part.source].sources[0][1])
 
     def _places_of(self, name: str) -> Places | None:
         if name not in self._places:

@@ -97,6 +97,9 @@ class Backend(ABC):
     # file that is made for it the quality that these give, in all targets: weights are there once.
     takes_signed_multipliers: bool = True
     takes_rotated_inputs: bool = True
+    # Whether it takes attention whose values are parts of its keys, or loses nothing where the CPU does. For one that
+    # does not, layers over a latent keep keys and values of all heads, in all targets: states are there once.
+    takes_values_in_keys: bool = True
 
     def refusal(self, node: Subgraph) -> str | None:
         """Returns why it does not take a subgraph of one instruction, or None. Runs `lower` and drops the result."""

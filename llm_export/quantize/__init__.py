@@ -115,7 +115,8 @@ def _with_format(
         return spec
     if group_size != wanted and not per_channel:
         notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
-    activations = "float" if use.kind == "embedding" else scheme.activations
+    # What a matrix of heads multiplies has few columns, and their errors would go through a softmax.
+    activations = "float" if use.kind in ("embedding", "heads") else scheme.activations
     if activations == "int8":
         activations = INPUTS[recipe.inputs]
     return replace(spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations)

@@ -19,6 +19,7 @@ LINEARS = {aten.linear.default: 1, torch.ops.mote.linear.default: 1, torch.ops.m
 PRODUCTS = {aten.addmm.default: 2, aten.mm.default: 1, aten.matmul.default: 1}
 EMBEDDINGS = {aten.embedding.default: (0, 1), torch.ops.mote.embedding.default: (1, 0)}  # positions of weight and ids
 EXPERTS = {torch.ops.mote.moe_experts.default: (3, 4)}
+HEADS = {torch.ops.mote.head_linear.default: 1}
 TRANSPOSES = {aten.t.default, aten.transpose.int, aten.permute.default, aten.numpy_T.default}
 # Ops that a router's scores pass on their way to the choice of experts.
 ROUTING_STEPS = {
@@ -33,12 +34,12 @@ class Use:
     """One stored weight: its names in the state dict, what reads it, and its in_features."""
 
     names: list[str] = field(default_factory=list)
-    # linear, product, head, embedding, experts, expert_products, other; products read their weight transposed
+    # linear, product, head, embedding, experts, expert_products, heads, other; products read their weight transposed
     kinds: set[str] = field(default_factory=set)
 
     @property
     def kind(self) -> str:
-        """linear, head, embedding, tied, experts or other."""
+        """linear, head, embedding, tied, experts, heads (a matrix for each head of attention) or other."""
         if self.kinds == {"embedding", "head"}:
             return "tied"
         if len(self.kinds) != 1:
@@ -127,6 +128,8 @@ class _Graph:
                 return {"embedding"}
         if target in EXPERTS and any(user.args[i] is weight for i in EXPERTS[target]):
             return {"expert_products" if transposed else "experts"}
+        if target in HEADS and user.args[HEADS[target]] is weight and not transposed:
+            return {"heads"}
         return {"other"}
 
     def _linear(self, user: Node, kind: str) -> str:

@@ -167,7 +167,7 @@ Status check_range(const Path& path, const char* field, int64_t value, int64_t l
 Status check_kv_cache(const Path& path, const fb::State& state) {
   MOTE_RETURN_IF_ERROR(check_range(path, "num_heads", state.num_heads(), 1, kMaxStateWidth));
   MOTE_RETURN_IF_ERROR(check_range(path, "head_dim", state.head_dim(), 1, kMaxStateWidth));
-  MOTE_RETURN_IF_ERROR(check_range(path, "value_head_dim", state.value_head_dim(), 1, kMaxStateWidth));
+  MOTE_RETURN_IF_ERROR(check_range(path, "value_head_dim", state.value_head_dim(), 0, kMaxStateWidth));
   MOTE_RETURN_IF_ERROR(check_range(path, "window", state.window(), 0, INT32_MAX));
   MOTE_RETURN_IF_ERROR(
       check_range(path, "num_sink_positions", state.num_sink_positions(), 0, state.window() == 0 ? 0 : 1 << 16));

@@ -51,6 +51,14 @@ def test_weights_of_experts_are_those_that_a_token_chooses():
     assert layer_weights(olmoe) == 4 * (4 * 2048 * 2048 + 64 * 2048 + 8 * 3 * 1024 * 2048)
 
 
+def test_a_latent_counts_once_for_all_heads():
+    deepseek = SHAPES["deepseek-v2-lite-4-layers"]
+    attention = 16 * 192 * 2048 + 576 * 2048 + 16 * 256 * 512 + 2048 * 2048
+    experts = 64 * 2048 + (6 + 2) * 3 * 1408 * 2048
+    assert layer_weights(deepseek) == 4 * attention + 3 * 10944 * 2048 + 3 * experts
+    assert decode_bytes(deepseek, 100, 2) == decode_bytes(deepseek, 0, 2) + 100 * 4 * 576 * 2
+
+
 def test_decode_reads_every_weight_once_and_the_cache_at_its_depth():
     llama = SHAPES[MODEL]
     weights = (layer_weights(llama) + head_weights(llama)) * 4.25 / 8
@@ -340,10 +348,11 @@ def test_checkpoints_with_experts_are_those_that_transformers_writes(tmp_path, s
     transformers = pytest.importorskip("transformers")
     config = SHAPES[shape] | {
         "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 100,
-        "num_key_value_heads": 1, "head_dim": 32, "num_experts": 4, "num_experts_per_tok": 2, "bos_token_id": 1,
-        "eos_token_id": 2,
+        "num_key_value_heads": 1, "head_dim": 32, "num_experts_per_tok": 2, "bos_token_id": 1, "eos_token_id": 2,
     }  # fmt: skip
+    config |= {"num_experts": 4} if "num_experts" in config else {}
     config |= {"moe_intermediate_size": 32} if "moe_intermediate_size" in config else {}
+    config |= {"n_routed_experts": 4} if "n_routed_experts" in config else {}
     write_checkpoint(tmp_path, config)
     _, info = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))

@@ -1,6 +1,7 @@
 // Calls of mote.attention over a cache with memory of its own, and what they should give.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
@@ -20,6 +21,9 @@ struct Setting {
   KvType type = KvType::kFloat32;
   double tolerance = 3e-6;
   bool bidirectional = false;
+  bool values_in_keys = false;  // the first value_dim elements of each key
+
+  int cached_value_dim() const { return values_in_keys ? 0 : value_dim; }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Setting& setting) { return out << setting.name; }
@@ -31,7 +35,7 @@ struct Cache {
     cache.type = s.type;
     cache.num_heads = s.kv_heads;
     cache.head_dim = s.head_dim;
-    cache.value_head_dim = s.value_dim;
+    cache.value_head_dim = s.cached_value_dim();
     cache.window = s.ring;
     cache.num_sinks = s.num_sinks;
     cache.capacity = capacity;
@@ -65,6 +69,15 @@ struct Sequence {
   std::vector<double> queries, keys, values;
 };
 
+// Makes the values what a cache without values has of the keys.
+inline void take_values_from_keys(const Setting& s, Sequence& sequence) {
+  for (int64_t row = 0; row < sequence.k.count() / s.head_dim; ++row) {
+    const int64_t to = row * s.value_dim, from = row * s.head_dim;
+    std::copy_n(sequence.k.as<float>() + from, s.value_dim, sequence.v.as<float>() + to);
+    std::copy_n(sequence.keys.begin() + from, s.value_dim, sequence.values.begin() + to);
+  }
+}
+
 inline Sequence random_sequence(const Setting& s, int64_t tokens, uint32_t seed) {
   Sequence sequence;
   sequence.q = random_floats({1, s.heads, tokens, s.head_dim}, seed);
@@ -75,6 +88,7 @@ inline Sequence random_sequence(const Setting& s, int64_t tokens, uint32_t seed)
   sequence.queries = to_doubles(sequence.q);
   sequence.keys = to_doubles(sequence.k);
   sequence.values = to_doubles(sequence.v);
+  if (s.values_in_keys) take_values_from_keys(s, sequence);
   return sequence;
 }
 
@@ -94,7 +108,7 @@ inline StateShape state_shape(const Setting& s) {
   shape.is_kv_cache = true;
   shape.num_heads = s.kv_heads;
   shape.head_dim = s.head_dim;
-  shape.value_head_dim = s.value_dim;
+  shape.value_head_dim = s.cached_value_dim();
   shape.window = s.ring;
   return shape;
 }
@@ -126,13 +140,15 @@ inline Status attend_with(const AttentionKernel* kernel, const Setting& s, const
               v = tokens_of(sequence.v, begin, end);
   const Owned where = integers({1, end - begin}, positions);
   call.input(q);
-  append ? call.input(k).input(v) : call.absent().absent();
+  append ? call.input(k) : call.absent();
+  append && !s.values_in_keys ? call.input(v) : call.absent();
   call.input(where);
   s.sinks ? call.input(sequence.sinks) : call.absent();
   s.alibi ? call.input(sequence.slopes) : call.absent();
   call.output(DType::kFloat32, {1, end - begin, s.heads, s.value_dim}).state(state_shape(s)).caches(&cache.caches);
   call.integers("state", {0}).number("scale", 0.3).integers("window", {s.window}).number("softcap", s.softcap);
   if (s.bidirectional) call.integers("bidirectional", {1});
+  if (s.values_in_keys) call.integers("value_dim", {s.value_dim});
   if (kernel != nullptr) MOTE_RETURN_IF_ERROR(call.check());
   const Status status = kernel == nullptr ? call.run(threads) : run_with(kernel, call, cache.caches, threads);
   if (status.ok() && out != nullptr) *out = std::move(call.result());

@@ -150,6 +150,8 @@ const std::vector<Case> kCases = {
      {},
      {1, kT, 4, 8},
      kSecond},
+    {"mote.head_linear", {kTokenHeads, {{4, 6, 8}}}, {}, {1, kT, 4, 6}, kSecond},
+    {"mote.head_linear", {kHeads, {{4, 6, 8}}}, {}, {1, 4, kT, 6}, kMixesTokens},
     {"mote.indexer",
      {kHeads, kHeads, {{1, kT}, kSecond}, {{1, kT, 4}, kSecond}},
      {{"topk", {3}}},

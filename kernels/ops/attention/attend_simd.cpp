@@ -32,14 +32,15 @@ void append(const KvHead& head, int64_t slot, const float* key, const float* val
     float* k = reinterpret_cast<float*>(keys) + in_block;
     float* v = reinterpret_cast<float*>(values) + in_block * width;
     put_floats(key, head.head_dim, [=](int64_t i, float x) { k[16 * i] = x; });
-    put_floats(value, head.value_head_dim, [=](int64_t i, float x) { v[i] = x; });
+    if (!head.values_in_keys) put_floats(value, head.value_head_dim, [=](int64_t i, float x) { v[i] = x; });
   } else if (head.type == KvType::kFloat16) {
     uint16_t* k = reinterpret_cast<uint16_t*>(keys) + in_block;
     uint16_t* v = reinterpret_cast<uint16_t*>(values) + in_block * width;
     put_halves(key, head.head_dim, [=](int64_t i, uint16_t x) { k[16 * i] = x; });
-    put_halves(value, head.value_head_dim, [=](int64_t i, uint16_t x) { v[i] = x; });
+    if (!head.values_in_keys) put_halves(value, head.value_head_dim, [=](int64_t i, uint16_t x) { v[i] = x; });
   } else {
     append_key_codes(head, keys, in_block, turned(head, key, head.head_dim, turned_key));
+    if (head.values_in_keys) return;
     append_value_codes(head, values, in_block, turned(head, value, head.value_head_dim, turned_value));
   }
 }
@@ -195,6 +196,7 @@ template <bool kCodes>
 void touch_all(const KvHead& head, const SplitBlocks& blocks, int rows) {
   if (!kCodes && kTileSums / rows * 16 >= head.value_head_dim) return;
   for (int b = 0; b < blocks.count; ++b) touch(head.key_block(blocks.index[b]), head.key_block_bytes);
+  if (head.values_in_keys) return;
   for (int b = 0; b < blocks.count; ++b) touch(head.value_block(blocks.index[b]), head.value_block_bytes);
 }
 
@@ -260,17 +262,20 @@ void fold(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t wi
   }
 }
 
-void finish(const KvHead& head, const float* sums, float factor, float* to) {
+void finish(const KvHead& head, float* sums, float factor, int64_t count, float* to) {
   const int64_t width = head.value_head_dim;
+  const bool is_whole = count == width;
+  float* result = is_whole ? to : sums;
   for (int64_t d = 0; d < width; d += 16) {
-    const F32x16 result = load_f32(sums + d) * splat(factor);
+    const F32x16 part = load_f32(sums + d) * splat(factor);
     if (width - d >= 16) {
-      store_f32(to + d, result);
+      store_f32(result + d, part);
     } else {
-      store_part(to + d, result, width - d);
+      store_part(result + d, part, width - d);
     }
   }
-  if (is_turned(head, width)) rotate_row_back(to, width);
+  if (is_turned(head, head.values_in_keys ? head.head_dim : width)) rotate_row_back(result, width);
+  if (!is_whole) std::memcpy(to, result, static_cast<size_t>(count) * sizeof(float));
 }
 
 template <Reading kReading>

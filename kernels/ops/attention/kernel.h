@@ -25,13 +25,14 @@ constexpr int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
 struct KvHead {
   KvType type = KvType::kFloat32;
   int32_t head_dim = 0;
-  int32_t value_head_dim = 0;
+  int32_t value_head_dim = 0;  // elements of values that are summed
   int64_t key_block_bytes = 0;
   int64_t value_block_bytes = 0;
   std::byte* const* pages = nullptr;
   int64_t num_pages = 0;
   int64_t keys_offset = 0;  // of the head's first block in a page
   int64_t values_offset = 0;
+  bool values_in_keys = false;  // values are the first value_head_dim elements of keys: no block holds values
 
   bool has_block(int64_t block) const {
     return block / kKvPageBlocks < num_pages && pages[block / kKvPageBlocks] != nullptr;
@@ -39,7 +40,9 @@ struct KvHead {
   std::byte* key_block(int64_t block) const {
     return pages[block / kKvPageBlocks] + keys_offset + block % kKvPageBlocks * key_block_bytes;
   }
+  // Where the values lie; of values in keys, where their keys do.
   std::byte* value_block(int64_t block) const {
+    if (values_in_keys) return key_block(block);
     return pages[block / kKvPageBlocks] + values_offset + block % kKvPageBlocks * value_block_bytes;
   }
 };
@@ -100,14 +103,23 @@ struct QueryTile {
   int16_t* scaled = nullptr;         // [rows, kSplitLanes], those times scales of values
   float* weight_scales = nullptr;    // [rows], of `scaled`
   uint32_t* visible = nullptr;       // [rows, kSplitBlocks], bit i: the query sees slot i
+  std::byte* transposed = nullptr;   // [transposed_bytes], what values in keys are as blocks of values
   bool full[kSplitBlocks];           // all queries see all slots; `visible` says nothing of such a block
 };
+
+// Memory for QueryTile::transposed: some whole blocks of floats, or 32 elements of each block of a split in codes.
+inline constexpr int kTransposedBlocks = 4;
+constexpr int64_t transposed_bytes(int64_t width) {
+  const int64_t floats = kTransposedBlocks * kKvBlockSlots * padded_width(width) * 4;
+  const int64_t codes = kSplitBlocks * kKvBlockSlots * (kKvGroup + 4);
+  return floats > codes ? floats : codes;
+}
 
 struct AttentionKernel {
   static constexpr std::string_view kRole = "attention";
 
-  // Writes `head_dim` floats of a key and `value_head_dim` floats of a value to a slot. turned_key and turned_value are
-  // memory of as many floats, and may be key and value.
+  // Writes `head_dim` floats of a key and `value_head_dim` floats of a value to a slot; of values in keys, the key
+  // alone. turned_key and turned_value are memory of as many floats, and may be key and value.
   void (*append)(const KvHead& head, int64_t slot, const float* key, const float* value, float* turned_key,
                  float* turned_value);
   // Scales the queries; if the cache is int8 or int4, fills codes and code_scales from them, turned as keys are.
@@ -117,8 +129,8 @@ struct AttentionKernel {
                  const SoftmaxSums& result);
   // Adds `next` to `sums`, whose maxima start at -infinity, totals and sums at 0. width is a multiple of 16.
   void (*fold)(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t width);
-  // to[0..value_head_dim) = sums * factor, turned back.
-  void (*finish)(const KvHead& head, const float* sums, float factor, float* to);
+  // to[0..count) = sums * factor, turned back, of which `count` elements are wanted. Overwrites the sums.
+  void (*finish)(const KvHead& head, float* sums, float factor, int64_t count, float* to);
   // tile.scores[row, 16 b + i] = the product of a query and the key in slot i of block b, whatever the query may see.
   void (*score)(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile);
 };

@@ -55,7 +55,7 @@ Status check_choice(const Call& call, const StateShape& shape) {
   return Status();
 }
 
-Status check_operands(const Call& call, const StateShape& shape) {
+Status check_operands(const Call& call, const StateShape& shape, int64_t value_dim) {
   const Tensor& q = *call.inputs[kQuery];
   const int64_t tokens = q.size(2);
   MOTE_RETURN_IF_ERROR(expect_sizes(q, "q", {1, q.size(1), tokens, shape.head_dim}));
@@ -63,10 +63,18 @@ Status check_operands(const Call& call, const StateShape& shape) {
                static_cast<long long>(q.size(1)), shape.num_heads);
   const Tensor* k = optional_input(call, kKey);
   const Tensor* v = optional_input(call, kValue);
-  MOTE_REQUIRE((k == nullptr) == (v == nullptr), kBad, "k and v must both be present or both absent");
+  const bool in_keys = value_dim > 0;
+  MOTE_REQUIRE(in_keys ? v == nullptr : (k == nullptr) == (v == nullptr), kBad,
+               "k and v must both be present or both absent, and v absent with attribute 'value_dim'");
+  MOTE_REQUIRE(!in_keys || (value_dim <= shape.head_dim && value_dim % 16 == 0 && shape.value_head_dim == 0), kBad,
+               "attribute 'value_dim' = %lld: must be a multiple of 16 up to the cache's head_dim, %d, and the cache's "
+               "value_head_dim 0",
+               static_cast<long long>(value_dim), shape.head_dim);
   if (k != nullptr) {
     MOTE_RETURN_IF_ERROR(expect_dtype(*k, "k", {DType::kFloat32}));
     MOTE_RETURN_IF_ERROR(expect_sizes(*k, "k", {1, shape.num_heads, tokens, shape.head_dim}));
+  }
+  if (v != nullptr) {
     MOTE_RETURN_IF_ERROR(expect_dtype(*v, "v", {DType::kFloat32}));
     MOTE_RETURN_IF_ERROR(expect_sizes(*v, "v", {1, shape.num_heads, tokens, shape.value_head_dim}));
   }
@@ -85,7 +93,7 @@ Status check_operands(const Call& call, const StateShape& shape) {
     MOTE_RETURN_IF_ERROR(expect_parameter(*slopes, "alibi_slopes", {q.size(1)}));
   }
   MOTE_RETURN_IF_ERROR(check_choice(call, shape));
-  const int64_t out[] = {1, tokens, q.size(1), shape.value_head_dim};
+  const int64_t out[] = {1, tokens, q.size(1), in_keys ? value_dim : shape.value_head_dim};
   return expect_output(call, 0, DType::kFloat32, out);
 }
 
@@ -111,7 +119,8 @@ Status check_attention(Call& call) {
   const bool can_look_back = shape.window == 0 && optional_input(call, kSlopes) == nullptr;
   MOTE_REQUIRE(!params.bidirectional || can_look_back, kBad,
                "attribute 'bidirectional' = 1: must be 0 for a cache with a window and with alibi_slopes");
-  MOTE_RETURN_IF_ERROR(check_operands(call, shape));
+  MOTE_ASSIGN(params.value_dim, integer_or(call, "value_dim", 0, 0, std::numeric_limits<int32_t>::max()));
+  MOTE_RETURN_IF_ERROR(check_operands(call, shape, params.value_dim));
   const Tensor& q = *call.inputs[kQuery];
   const Trial trial = attention_trial(shape, q.size(1), q.size(2));
   MOTE_ASSIGN(params.kernel, select_functions<AttentionKernel>({}, q.size(2), &trial));
@@ -170,7 +179,7 @@ Cost attention_cost(const Call& call, const KernelContext& context) {
     }
     const int64_t rows = limit == INT64_MAX ? last : std::min(last, limit + sequence.tokens - 1);
     cost.bytes += cached_bytes(cache.type, rows * cache.num_heads * width);
-    cost.macs += seen * q.size(1) * width;
+    cost.macs += seen * q.size(1) * (width + params.value_dim);
     begin += sequence.tokens;
   }
   return cost;

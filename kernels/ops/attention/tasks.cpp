@@ -2,103 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 
+#include "kernels/ops/attention/workspace.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/math.h"
 #include "kernels/support/rows.h"
-#include "kernels/support/scratch.h"
 
 namespace mote {
 
 namespace {
-
-constexpr int64_t kMostSplits = 128;                  // in one parallel region
-constexpr int64_t kPartialFloats = int64_t{1} << 18;  // that their partial results may take
-
-// Queries that read one head of a cache are rows, token by token; 32 rows are a tile. A unit is a tile of any head.
-// Tokens are those of one sequence.
-struct Shape {
-  int64_t heads, kv_heads, tokens, head_dim, value_head_dim;
-
-  static Shape of(const Call& call, int64_t tokens) {
-    const Tensor& q = *call.inputs[kQuery];
-    const auto state = static_cast<size_t>(call.get_params<AttentionParams>().state);
-    return {q.size(1), call.state_shapes[state].num_heads, tokens, q.size(3), call.outputs[0]->size(3)};
-  }
-  int64_t group() const { return heads / kv_heads; }
-  int64_t rows() const { return group() * tokens; }  // of a head of the cache
-  int64_t tiles() const { return (rows() + kQueryRows - 1) / kQueryRows; }
-  int64_t units() const { return kv_heads * tiles(); }
-  int64_t width() const { return padded_width(value_head_dim); }
-  // Are there too few tiles to keep the threads busy?
-  bool splits_context(int num_threads) const { return units() < int64_t{4} * num_threads; }
-  // Splits that one parallel region handles.
-  int64_t splits_at_once() const {
-    const int64_t floats = std::max<int64_t>(1, units() * std::min<int64_t>(rows(), kQueryRows) * (width() + 2));
-    return std::clamp<int64_t>(kPartialFloats / floats, 1, kMostSplits);
-  }
-};
-
-SoftmaxSums take_sums(Scratch& scratch, int64_t rows, int64_t width) {
-  SoftmaxSums sums;
-  sums.maxima = scratch.take<float>(rows);
-  sums.totals = scratch.take<float>(rows);
-  sums.sums = scratch.take<float>(rows * width);
-  return sums;
-}
-
-size_t sums_bytes(int64_t rows, int64_t width) {
-  return 2 * array_bytes<float>(rows) + array_bytes<float>(rows * width);
-}
-
-void clear(const SoftmaxSums& sums, int64_t rows, int64_t width) {
-  std::fill_n(sums.maxima, rows, -std::numeric_limits<float>::infinity());
-  std::fill_n(sums.totals, rows, 0.0f);
-  std::fill_n(sums.sums, rows * width, 0.0f);
-}
-
-// What one thread works with.
-struct Workspace {
-  QueryTile tile;
-  SoftmaxSums part, sums;
-  const int64_t** chosen = nullptr;  // [kQueryRows], what the tile has if the call has it
-  const float** biases = nullptr;
-  float* key = nullptr;    // [head_dim], for rows of strided elements and turned ones
-  float* value = nullptr;  // [value_head_dim]
-
-  static size_t bytes(const Shape& shape) {
-    const int64_t dim = shape.head_dim, groups = (dim + kKvGroup - 1) / kKvGroup;
-    return array_bytes<float>(kQueryRows * dim) + 2 * array_bytes<float>(kQueryRows) +
-           array_bytes<int64_t>(kQueryRows) + array_bytes<int16_t>(kQueryRows * padded_width(dim)) +
-           array_bytes<float>(kQueryRows * groups) + array_bytes<float>(kQueryRows * kSplitLanes) +
-           2 * array_bytes<int16_t>(kQueryRows * kSplitLanes) + array_bytes<uint32_t>(kQueryRows * kSplitBlocks) +
-           array_bytes<const int64_t*>(kQueryRows) + array_bytes<const float*>(kQueryRows) +
-           2 * sums_bytes(kQueryRows, shape.width()) + array_bytes<float>(dim) +
-           array_bytes<float>(shape.value_head_dim);
-  }
-
-  Workspace(std::span<std::byte> memory, const Shape& shape) {
-    Scratch scratch(memory);
-    const int64_t dim = shape.head_dim, groups = (dim + kKvGroup - 1) / kKvGroup;
-    tile.queries = scratch.take<float>(kQueryRows * dim);
-    tile.slopes = scratch.take<float>(kQueryRows);
-    tile.weight_scales = scratch.take<float>(kQueryRows);
-    tile.positions = scratch.take<int64_t>(kQueryRows);
-    tile.codes = scratch.take<int16_t>(kQueryRows * padded_width(dim));
-    tile.code_scales = scratch.take<float>(kQueryRows * groups);
-    tile.scores = scratch.take<float>(kQueryRows * kSplitLanes);
-    tile.weights = scratch.take<int16_t>(kQueryRows * kSplitLanes);
-    tile.scaled = scratch.take<int16_t>(kQueryRows * kSplitLanes);
-    tile.visible = scratch.take<uint32_t>(kQueryRows * kSplitBlocks);
-    chosen = scratch.take<const int64_t*>(kQueryRows);
-    biases = scratch.take<const float*>(kQueryRows);
-    part = take_sums(scratch, kQueryRows, shape.width());
-    sums = take_sums(scratch, kQueryRows, shape.width());
-    key = scratch.take<float>(dim);
-    value = scratch.take<float>(shape.value_head_dim);
-  }
-};
 
 // The splits that some queries see, in order: those of the sinks, then those of the window.
 struct SplitRange {
@@ -166,17 +78,17 @@ class Attention {
       : call_(call),
         cache_(sequence.kv_caches[static_cast<size_t>(call.get_params<AttentionParams>().state)]),
         threads_(*context.threads),
-        shape_(Shape::of(call, sequence.tokens)),
+        shape_(AttentionShape::of(call, sequence.tokens, cache_.type)),
         first_token_(first_token),
         params_(call.get_params<AttentionParams>()),
         positions_(*call.inputs[kPositions]),
         memory_(context.scratch) {
     rule_ = {params_.softcap, params_.window, cache_.num_sinks, params_.bidirectional, params_.is_chunked};
     for (int64_t t = 0; t < shape_.tokens; ++t) last_ = std::max(last_, position(t));
-    shared_ = memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
+    shared_ = memory_.subspan(AttentionWorkspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
   }
 
-  const Shape& shape() const { return shape_; }
+  const AttentionShape& shape() const { return shape_; }
 
   void run() {
     if (shape_.units() == 0 || shape_.tokens == 0) return;
@@ -191,27 +103,29 @@ class Attention {
       attend_splits(has_keys && together);
     } else {
       threads_.parallel_for(shape_.units(), 1, [&](int64_t begin, int64_t end, int thread) {
-        Workspace work = workspace(thread);
+        AttentionWorkspace work = workspace(thread);
         for (int64_t unit = begin; unit < end; ++unit) attend_unit(unit, has_keys && together, work);
       });
     }
   }
 
-  Workspace workspace(int thread) const {
-    return Workspace(memory_.subspan(Workspace::bytes(shape_) * static_cast<size_t>(thread)), shape_);
+  AttentionWorkspace workspace(int thread) const {
+    return AttentionWorkspace(memory_.subspan(AttentionWorkspace::bytes(shape_) * static_cast<size_t>(thread)), shape_);
   }
 
   void mark_positions() const {
     for (int64_t t = 0; t < shape_.tokens; ++t) cache_.positions[cache_.slot_of(position(t))] = position(t);
   }
 
-  void append_head(int64_t kv_head, const Workspace& work) const { append(kv_head, 0, kMaxTensorElements, work); }
+  void append_head(int64_t kv_head, const AttentionWorkspace& work) const {
+    append(kv_head, 0, kMaxTensorElements, work);
+  }
 
   // Attends a tile over all that it sees. appends: no other task reads this head's new keys, so they are appended here.
-  void attend_unit(int64_t unit, bool appends, Workspace& work) const {
+  void attend_unit(int64_t unit, bool appends, AttentionWorkspace& work) const {
     if (appends) append_head(unit, work);
     load_queries(unit, work);
-    clear(work.sums, work.tile.rows, shape_.width());
+    clear_sums(work.sums, work.tile.rows, shape_.width());
     const SplitRange range = range_of(work.tile);
     for (int64_t i = 0; i < range.count; ++i) {
       attend(unit, range, range.split(i), i > 0, work.tile, work.part);
@@ -227,15 +141,16 @@ class Attention {
   // Row of q, k or v, whose last dimension is a row.
   int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
 
-  KvHead head(int64_t index) const { return head_of(cache_, index); }
+  KvHead head(int64_t index) const { return head_of(cache_, index, params_.value_dim); }
 
   // Writes the tokens whose positions lie in [begin, end).
-  void append(int64_t kv_head, int64_t begin, int64_t end, const Workspace& work) const {
+  void append(int64_t kv_head, int64_t begin, int64_t end, const AttentionWorkspace& work) const {
     const KvHead to = head(kv_head);
     for (int64_t t = 0; t < shape_.tokens; ++t) {
       if (position(t) < begin || position(t) >= end) continue;
       const float* key = read_row(*call_.inputs[kKey], row_of(kv_head, t), work.key);
-      const float* value = read_row(*call_.inputs[kValue], row_of(kv_head, t), work.value);
+      const Tensor* values = optional_input(call_, kValue);
+      const float* value = values == nullptr ? nullptr : read_row(*values, row_of(kv_head, t), work.value);
       params_.kernel->append(to, cache_.slot_of(position(t)), key, value, work.key, work.value);
     }
   }
@@ -244,12 +159,12 @@ class Attention {
   void append_all() const {
     const int64_t work_of_head = shape_.tokens * (shape_.head_dim + shape_.value_head_dim);
     threads_.parallel_for(shape_.kv_heads, row_grain(work_of_head), [&](int64_t begin, int64_t end, int thread) {
-      const Workspace work = workspace(thread);
+      const AttentionWorkspace work = workspace(thread);
       for (int64_t index = begin; index < end; ++index) append_head(index, work);
     });
   }
 
-  void load_queries(int64_t unit, Workspace& work) const {
+  void load_queries(int64_t unit, AttentionWorkspace& work) const {
     QueryTile& tile = work.tile;
     const Tensor& q = *call_.inputs[kQuery];
     const Tensor* slopes = optional_input(call_, kSlopes);
@@ -267,7 +182,7 @@ class Attention {
     params_.kernel->prepare(head(kv_head), params_.scale, tile);
   }
 
-  void load_choice(int64_t kv_head, int64_t index, int64_t token, int row, Workspace& work) const {
+  void load_choice(int64_t kv_head, int64_t index, int64_t token, int row, AttentionWorkspace& work) const {
     if (const Tensor* chosen = optional_input(call_, kChosen)) {
       const int64_t groups = chosen->size(2), count = chosen->size(3);
       const int64_t from = (first_token_ + token) * groups + kv_head / (shape_.kv_heads / groups);
@@ -291,7 +206,7 @@ class Attention {
               const SoftmaxSums& result) const {
     SplitBlocks blocks = find_blocks(cache_, range, split);
     blocks.follows = follows;
-    if (tile.chosen != nullptr && !keep_chosen(blocks, tile)) return clear(result, tile.rows, shape_.width());
+    if (tile.chosen != nullptr && !keep_chosen(blocks, tile)) return clear_sums(result, tile.rows, shape_.width());
     params_.kernel->attend(head(unit / shape_.tiles()), blocks, rule_, tile, result);
   }
 
@@ -318,9 +233,9 @@ class Attention {
       float total = sums.totals[row], factor = 1.0f;
       if (sinks != nullptr) join_sink(sink_of(*sinks, token, index), sums.maxima[row], total, factor);
       factor = total != 0 ? factor / total : 0.0f;
-      float* to =
-          call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * shape_.value_head_dim;
-      params_.kernel->finish(from, sums.sums + row * shape_.width(), factor, to);
+      const int64_t width = call_.outputs[0]->size(3);
+      float* to = call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * width;
+      params_.kernel->finish(from, sums.sums + row * shape_.width(), factor, width, to);
     }
   }
 
@@ -335,13 +250,13 @@ class Attention {
       return SoftmaxSums{all.maxima + index * rows, all.totals + index * rows,
                          all.sums + index * rows * shape_.width()};
     };
-    clear(sums, shape_.units() * rows, shape_.width());
+    clear_sums(sums, shape_.units() * rows, shape_.width());
     const SplitRange range = whole_range();
     for (int64_t done = 0; done < range.count; done += at_once) {
       const int64_t count = std::min(at_once, range.count - done);
       std::fill_n(left, shape_.units(), static_cast<int32_t>(count));
       threads_.parallel_for(shape_.units() * count, split_grain(range), [&](int64_t begin, int64_t end, int thread) {
-        Workspace work = workspace(thread);
+        AttentionWorkspace work = workspace(thread);
         for (int64_t task = begin, loaded = -1; task < end; ++task) {
           const int64_t unit = task / count, index = task % count, split = range.split(done + index);
           if (appends) append(unit, split * kSplitPositions, (split + 1) * kSplitPositions, work);
@@ -374,7 +289,7 @@ class Attention {
   const Call& call_;
   KvCache& cache_;
   ThreadPool& threads_;
-  const Shape shape_;
+  const AttentionShape shape_;
   const int64_t first_token_;
   const AttentionParams params_;
   const Tensor& positions_;
@@ -406,7 +321,7 @@ class TogetherAttention {
         const int64_t first = std::max(begin, before) - before, last = std::min(end - before, part.shape().units());
         before += part.shape().units();
         if (first >= last) return;
-        Workspace work = part.workspace(thread);
+        AttentionWorkspace work = part.workspace(thread);
         for (int64_t unit = first; unit < last; ++unit) part.attend_unit(unit, appends, work);
       });
     });
@@ -415,7 +330,9 @@ class TogetherAttention {
   // Are there too few tiles in all to keep the threads busy?
   bool splits_context() const {
     int64_t num_units = 0;
-    for (const SequenceStates& sequence : context_.sequences) num_units += Shape::of(call_, sequence.tokens).units();
+    for (const SequenceStates& sequence : context_.sequences) {
+      num_units += AttentionShape::of(call_, sequence.tokens, KvType::kFloat32).units();
+    }
     return num_units < int64_t{4} * context_.threads->num_threads();
   }
 
@@ -431,12 +348,12 @@ class TogetherAttention {
 
  private:
   void append_all(int64_t tokens) const {
-    const Shape shape = Shape::of(call_, tokens);
+    const AttentionShape shape = AttentionShape::of(call_, tokens, KvType::kFloat32);
     const auto num_sequences = static_cast<int64_t>(context_.sequences.size());
     const int64_t grain = row_grain(tokens * (shape.head_dim + shape.value_head_dim));
     context_.threads->parallel_for(num_sequences * shape.kv_heads, grain, [&](int64_t begin, int64_t end, int thread) {
       for_each([&](const Attention& part, int64_t index) {
-        const Workspace work = part.workspace(thread);
+        const AttentionWorkspace work = part.workspace(thread);
         const int64_t before = index * shape.kv_heads;
         for (int64_t task = std::max(begin, before); task < std::min(end, before + shape.kv_heads); ++task) {
           part.append_head(task - before, work);
@@ -462,17 +379,35 @@ KvHead head_of(const KvCache& cache, int64_t index) {
   return head;
 }
 
-size_t attention_scratch_bytes(const Call& call, int num_threads) {
-  const int64_t tokens = call.inputs[kQuery]->size(2);
-  const Shape shape = Shape::of(call, tokens);
-  size_t bytes = static_cast<size_t>(num_threads) * Workspace::bytes(shape);
+KvHead head_of(const KvCache& cache, int64_t index, int64_t value_dim) {
+  KvHead head = head_of(cache, index);
+  if (value_dim == 0) return head;
+  head.values_in_keys = true;
+  head.value_head_dim = static_cast<int32_t>(summed_dim(cache.type, cache.head_dim, value_dim));
+  return head;
+}
+
+namespace {
+
+size_t scratch_bytes_of(const AttentionShape& shape, int num_threads) {
+  size_t bytes = static_cast<size_t>(num_threads) * AttentionWorkspace::bytes(shape);
   // One sequence of a call may have so few tokens that its context is split where that of all tokens would not be.
   const int64_t most_units = int64_t{4} * num_threads - 1;
   const int64_t units = std::min(shape.units(), most_units), rows = std::min<int64_t>(kQueryRows, shape.rows());
-  if (tokens == 1 && shape.units() > most_units) return bytes;
+  if (shape.tokens == 1 && shape.units() > most_units) return bytes;
   const int64_t parts = std::max(kPartialFloats / (shape.width() + 2), units * rows);
   return bytes + array_bytes<int32_t>(units) + sums_bytes(parts, shape.width()) +
          sums_bytes(units * rows, shape.width());
+}
+
+}  // namespace
+
+size_t attention_scratch_bytes(const Call& call, int num_threads) {
+  size_t most = 0;  // which type a session's cache has is not known here
+  for (const KvType type : {KvType::kFloat32, KvType::kInt4}) {
+    most = std::max(most, scratch_bytes_of(AttentionShape::of(call, call.inputs[kQuery]->size(2), type), num_threads));
+  }
+  return most;
 }
 
 void append_and_attend(const Call& call, const KernelContext& context) {

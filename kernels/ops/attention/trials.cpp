@@ -63,6 +63,7 @@ Trial attention_trial(const StateShape& shape, int64_t num_heads, int64_t tokens
   Trial trial;
   const int64_t rows = num_heads / std::max<int64_t>(shape.num_heads, 1) * tokens;
   if (rows < 1 || rows > kFewRows || int64_t{shape.num_heads} * shape.head_dim < kLeastColumns) return trial;
+  if (shape.value_head_dim == 0) return trial;  // values in keys, which a trial has no memory for
   if (shape.head_dim > kMostWidth || shape.value_head_dim > kMostWidth) return trial;
   KvHead head;
   head.type = KvType::kFloat16;  // as sessions hold it unless told otherwise

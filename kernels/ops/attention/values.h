@@ -3,16 +3,23 @@
 
 #include "kernels/ops/attention/pairs.h"
 #include "kernels/ops/attention/tiles.h"
+#include "kernels/ops/attention/transpose.h"
 
 namespace mote {
 inline namespace MOTE_ISA {
 
 struct Float32Values {
   static constexpr int64_t kElementBytes = 4;
+  MOTE_INLINE static void transpose(const std::byte* keys, int64_t width, std::byte* to) {
+    transpose_floats(keys, width, to);
+  }
   MOTE_INLINE static F32x16 load(const std::byte* from) { return load_f32(reinterpret_cast<const float*>(from)); }
 };
 struct Float16Values {
   static constexpr int64_t kElementBytes = 2;
+  MOTE_INLINE static void transpose(const std::byte* keys, int64_t width, std::byte* to) {
+    transpose_halves(keys, width, to);
+  }
   MOTE_INLINE static F32x16 load(const std::byte* from) { return load_f16(from); }
 };
 
@@ -87,6 +94,17 @@ void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, con
   });
 }
 
+// Puts blocks of values in the place of `count` blocks of keys.
+template <typename Values>
+void transpose_blocks(const KvHead& head, const QueryTile& tile, const std::byte** values, int count) {
+  const int64_t width = padded_width(head.value_head_dim);
+  std::byte* to = tile.transposed;
+  for (int b = 0; b < count; ++b, to += kKvBlockSlots * width * Values::kElementBytes) {
+    Values::transpose(values[b], width, to);
+    values[b] = to;
+  }
+}
+
 // Full blocks are added four at a time, which the nearest cache holds, or one after the other; another is added for
 // runs of rows that see the same slots of it.
 template <typename Values, Reading kReading>
@@ -95,10 +113,11 @@ void add_float_values(const KvHead& head, const SplitBlocks& blocks, const Query
   const auto block_of = [&](int64_t index) { return head.value_block(index); };
   const bool has_next = find_next<Values, kReading>(head, blocks, tile.rows, next, block_of);
   for (int b = 0; b < blocks.count; ++b) values[b] = block_of(blocks.index[b]);
-  const int most = reads_in_order(kReading, tile.rows) ? 1 : 4;
+  const int most = reads_in_order(kReading, tile.rows) ? 1 : kTransposedBlocks;
   for (int block = 0; block < blocks.count;) {
     int count = 0;
     while (count < most && block + count < blocks.count && tile.full[block + count]) ++count;
+    if (head.values_in_keys) transpose_blocks<Values>(head, tile, values + block, count > 0 ? count : 1);
     if (count > 0) {
       add_blocks<Values, kReading, true>(head, tile, 0, tile.rows, values, has_next ? next : nullptr, block, count,
                                          sums);
@@ -119,11 +138,13 @@ void add_float_values(const KvHead& head, const SplitBlocks& blocks, const Query
 struct Int8Values {
   static constexpr int kElementBytes = 1, kPairs = 1;
   static constexpr bool kSignedScales = false;
+  using Transposer = Int8Transposer;
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { pairs[0] = load_pairs_i8(from); }
 };
 struct Int4Values {
   static constexpr int kElementBytes = 1, kPairs = 2;
   static constexpr bool kSignedScales = true;
+  using Transposer = Int4Transposer;
   MOTE_INLINE static void load(const std::byte* from, Pairs16* pairs) { load_pairs_i4(from, pairs[0], pairs[1]); }
 };
 
@@ -234,6 +255,11 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
   for (int64_t column = 0; column < width; column += kKvGroup) {
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
     for (int b = 0; b < blocks.count; ++b) {
+      if (head.values_in_keys) {
+        std::byte* to = tile.transposed + b * kKvBlockSlots * (kKvGroup + 4);
+        transpose_group<typename Values::Transposer>(head, block_of(blocks.index[b]), column, line_bytes / 2, to);
+        codes[b] = to;
+      }
       scales[b] = codes[b] + kLines * line_bytes;
       if (has_next) fetch_far(next[b] + kLines * line_bytes);
     }

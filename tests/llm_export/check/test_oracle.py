@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
+from llm_export.capture.latent_attention import absorb
 from llm_export.check import oracle as oracle_module
 from llm_export.check.oracle import Oracle, build_eager_model
 from llm_export.checkpoint import open_checkpoint
@@ -93,6 +94,27 @@ def test_transposed_experts_equal_torchao(tmp_path, keep):
     weights = quantize(captured(checkpoint), Recipe("4w")).weights
     assert weights["model.layers.0.mlp.experts.down_proj"].bits == 4
     found = Oracle(checkpoint, weights, keep=keep).logits(IDS)
+    torch.testing.assert_close(found, model(IDS, use_cache=False).logits, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_matrices_of_heads_equal_torchao(tmp_path):
+    save_tiny_checkpoint("minicpm3", tmp_path)
+    checkpoint = open_checkpoint(tmp_path)
+    weights = quantize(absorb(captured(checkpoint)), Recipe("4w")).weights
+    model = by_torchao(tmp_path, "4w", 32, 8)
+    for index, layer in enumerate(model.model.layers):
+        name = f"model.layers.{index}.self_attn.kv_b_proj.weight"
+        matrices = checkpoint.weights.read(name).float().view(4, 64, 32).clone()
+        for head in matrices:  # keys are multiplied with queries, so their groups lie along the columns
+            for rows in (head[:32].t(), head[32:]):
+                linear = nn.Linear(rows.shape[1], rows.shape[0], bias=False)
+                linear.weight = nn.Parameter(rows.contiguous(), requires_grad=False)
+                quantize_module(linear, 4, False, 32)
+                rows.copy_(linear.weight.dequantize())
+        layer.self_attn.kv_b_proj.weight = nn.Parameter(matrices.flatten(0, 1), requires_grad=False)
+        assert weights[f"{name}@4,0:32"].bits == weights[f"{name}@4,32:64"].bits == 4
+    found = Oracle(checkpoint, weights).logits(IDS)
     torch.testing.assert_close(found, model(IDS, use_cache=False).logits, rtol=1e-4, atol=1e-5)
 
 
