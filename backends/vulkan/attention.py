@@ -47,6 +47,8 @@ def attention(graph: GraphBuilder, instruction: Instruction) -> None:
         raise Refusal.SIGHT.of(what="chunks of positions")
     if number(instruction, "value_dim", 0.0):
         raise Refusal.SIGHT.of(what="values that are parts of keys")
+    if number(instruction, "stride", 1.0) != 1:
+        raise Refusal.SIGHT.of(what="strides of keys")
     graph.cache(state)
     activations = [optional(instruction, i) for i in (0, 1, 2)]
     q, k, v = (graph.activation(index) if index >= 0 else None for index in activations)

@@ -245,6 +245,7 @@ class GraphRun:
     def _stored(self, spec: WeightSpec, rows: Callable[[Tensor], Tensor]) -> Tensor:
         constants = self.methods.constants
         parts = [constants[name] if name in constants else self.read(name) for name in spec.sources]
+        parts = [part[: spec.shape[0]] for part in parts] if spec.takes_first else parts
         parts = [rows(part[:].transpose(-1, -2) if spec.transpose else part) for part in parts]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 

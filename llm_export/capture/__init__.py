@@ -95,13 +95,15 @@ class CaptureContext:
     def attention(
         self, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int = 0,
         softcap: float = 0.0, sinks: Tensor | None = None, alibi_slopes: Tensor | None = None,
-        chosen: Tensor | None = None, position_bias: Tensor | None = None, chunked: bool = False,
-    ) -> Tensor:  # fmt: skip
+        chosen: Tensor | None = None, position_bias: Tensor | None = None, chunked: bool = False, stride: int = 1,
+        with_lse: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         """Calls `mote::attention` for one layer. Declares its cache, or shares the cache that already holds k and v.
 
         q: [1, H, T, D]; k: [1, Hkv, T, D]; v: [1, Hkv, T, Dv]; chosen: int64 [1, T, G, K], the positions that a token
         sees, ascending, -1 for none; position_bias: [1, T, H, E], by distance; chunked: windows begin at multiples of
-        `window`. Returns: [1, T, H, Dv]
+        `window`; stride: of the keys, those at the end of each `stride` positions are seen. Returns: [1, T, H, Dv];
+        with_lse: and [1, T, H], the logarithm of the sum that the softmax divides by
         """
         self.touched.add(self.names[id(module)])
         state = self._state_with(k, v, window) if v.shape[3] == q.shape[3] else None
@@ -113,22 +115,25 @@ class CaptureContext:
                 value_head_dim=int(v.shape[3]), window=0 if self.bidirectional else window,
             )  # fmt: skip
             self._cached.append((k, v, window, state))
-        return torch.ops.mote.attention(
+        op = torch.ops.mote.attention_lse if with_lse else torch.ops.mote.attention
+        return op(
             q, k, v, self.positions, sinks, alibi_slopes, chosen, position_bias, state=state, scale=scale,
-            window=window, softcap=softcap, bidirectional=int(self.bidirectional), chunked=int(chunked),
+            window=window, softcap=softcap, bidirectional=int(self.bidirectional), chunked=int(chunked), stride=stride,
         )  # fmt: skip
 
     def indexer(
-        self, module: nn.Module, q: Tensor, k: Tensor, weights: Tensor | None = None, *, topk: int, block: int = 1
-    ) -> Tensor:
+        self, module: nn.Module, q: Tensor, k: Tensor, weights: Tensor | None = None, *, topk: int, block: int = 1,
+        stride: int = 1,
+    ) -> Tensor:  # fmt: skip
         """Calls `mote::indexer` and declares its cache.
 
-        q: [1, H, T, D]; k: [1, G, T, D]; weights: [1, T, H]. Returns: int64 [1, T, G, topk * block + block - 1]
+        q: [1, H, T, D]; k: [1, G, T, D]; weights: [1, T, H]; stride: the keys at the end of each `stride` positions are
+        scored. Returns: int64 [1, T, G, topk * block + block - 1], [1, T, G, topk] with a stride
         """
         self.touched.add(self.names[id(module)])
         heads, width = int(k.shape[1]), int(k.shape[3])
         state = self.add_state(module, kind="kv_cache", num_heads=heads, head_dim=width, value_head_dim=1, window=0)
-        return torch.ops.mote.indexer(q, k, self.positions, weights, state=state, topk=topk, block=block)
+        return torch.ops.mote.indexer(q, k, self.positions, weights, state=state, topk=topk, block=block, stride=stride)
 
     def _state_with(self, k: Tensor, v: Tensor, window: int) -> int | None:
         """Returns the state that already holds these very tensors in this trace."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from llm_export.capture import ops
+from llm_export.capture.guards import place_of
 from llm_export.errors import UnsupportedError
 
 ATTRIBUTE = "_mote_gate"
@@ -36,7 +37,8 @@ def _recognise(module: nn.Module, model_type: str) -> dict:
             return attributes
     raise UnsupportedError(
         model_type,
-        f"the activation of its experts ({type(module).__name__}) is none that mote::moe_experts offers",
+        f"the activation of its experts ({type(module).__name__} at {place_of(gate)}) is none that mote::moe_experts"
+        " offers",
         "Add it to llm_export/capture/ops.py and to the kernel",
     )
 

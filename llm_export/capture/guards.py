@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import nn
@@ -24,7 +26,25 @@ def check_layer_types(config: PretrainedConfig, model_type: str) -> None:
     """
     unknown = sorted(set(_layer_types(config)) - CACHED_LAYERS - RECURRENT_LAYERS - STATELESS_LAYERS)
     if unknown:
-        raise UnsupportedError(model_type, f"Mote has no op for its layers of type '{unknown[0]}'", _ADD)
+        place = _mention(config, unknown[0])
+        raise UnsupportedError(model_type, f"Mote has no op for its layers of type '{unknown[0]}' ({place})", _ADD)
+
+
+def _mention(config: PretrainedConfig, word: str) -> str:
+    """Returns the line of the type's modeling file, or else of its config's, that has `word` as a text."""
+    path = Path(inspect.getsourcefile(type(config)))
+    modeling = path.with_name(path.name.replace("configuration_", "modeling_"))
+    for source in filter(Path.exists, (modeling, path)):
+        for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+            if f'"{word}"' in line:
+                return f"{source.name}:{number}"
+    return path.name
+
+
+def place_of(function: Callable) -> str:
+    """Returns the file and line of a function in the Hugging Face source; of a module, those of its forward."""
+    function = inspect.unwrap(type(function).forward if isinstance(function, nn.Module) else function)
+    return f"{Path(inspect.getsourcefile(function)).name}:{inspect.getsourcelines(function)[1]}"
 
 
 def check_layers(model: PreTrainedModel, model_type: str, touched: set[str]) -> None:

@@ -239,15 +239,26 @@ def _attention_fake(
     return q.new_empty(q.shape[0], q.shape[2], q.shape[1], width)
 
 
-@define(
-    "attention(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None,"
+def _attention_lse_fake(q, *rest, **attributes):
+    return _attention_fake(q, *rest, **attributes), q.new_empty(q.shape[0], q.shape[2], q.shape[1])
+
+
+ATTENTION = (
+    "(Tensor q, Tensor? k, Tensor? v, Tensor positions, Tensor? sinks=None, Tensor? alibi_slopes=None,"
     " Tensor? chosen=None, Tensor? position_bias=None, *, int state, float scale, int window=0, float softcap=0.0,"
-    " int bidirectional=0, int chunked=0, int value_dim=0) -> Tensor",
-    _attention_fake,
+    " int bidirectional=0, int chunked=0, int stride=1, int value_dim=0) -> "
 )
-def attention(
+
+
+@define(f"attention{ATTENTION}Tensor", _attention_fake)
+def attention(*operands, **attributes):
+    return attention_lse(*operands, **attributes)[0]
+
+
+@define(f"attention_lse{ATTENTION}(Tensor, Tensor)", _attention_lse_fake)
+def attention_lse(
     q, k, v, positions, sinks=None, alibi_slopes=None, chosen=None, position_bias=None, *, state, scale, window=0,
-    softcap=0.0, bidirectional=0, chunked=0, value_dim=0,
+    softcap=0.0, bidirectional=0, chunked=0, stride=1, value_dim=0,
 ):  # fmt: skip
     states = ReferenceState.active()
     if k is not None:
@@ -266,11 +277,7 @@ def attention(
         scores = scores + alibi_slopes[:, None, None] * distance
     if position_bias is not None:
         scores = scores + bias_by_distance(position_bias[0].transpose(0, 1), -distance)
-    hidden = torch.zeros_like(distance, dtype=torch.bool) if bidirectional else distance > 0
-    if window and chunked:
-        hidden = hidden | (torch.arange(keys.shape[1]) // window != positions[0][:, None] // window)
-    elif window:
-        hidden = hidden | (distance.abs() >= window)
+    hidden = hidden_keys(distance, positions[0], window, bidirectional, chunked, stride)
     if chosen is not None:
         hidden = hidden | ~is_chosen(chosen[0].transpose(0, 1), keys.shape[1]).repeat_interleave(
             q.shape[1] // chosen.shape[2], dim=0
@@ -279,8 +286,22 @@ def attention(
     if sinks is not None:
         each = sinks[:, None] if sinks.dim() == 1 else sinks[0].T  # [H, 1 or T]
         scores = torch.cat((scores, each.unsqueeze(-1).expand(-1, scores.shape[1], 1)), dim=-1)
-    weights = scores.softmax(-1)[..., : keys.shape[1]]
-    return torch.matmul(weights, values).transpose(0, 1)[None].to(q.dtype).contiguous()
+    weights = scores.softmax(-1)[..., : keys.shape[1]].masked_fill(hidden, 0.0)  # 0 of a query that sees no key
+    output = torch.matmul(weights, values).transpose(0, 1)[None].to(q.dtype).contiguous()
+    return output, scores.logsumexp(-1).T[None].contiguous()
+
+
+def hidden_keys(
+    distance: Tensor, positions: Tensor, window: int, bidirectional: int, chunked: int, stride: int
+) -> Tensor:
+    """Returns bool [T, N]: which keys a query does not see. distance [T, N]: key position - query position"""
+    hidden = torch.zeros_like(distance, dtype=torch.bool) if bidirectional else distance > 0
+    keys = torch.arange(distance.shape[1])
+    if window and chunked:
+        hidden = hidden | (keys // window != positions[:, None] // window)
+    elif window:
+        hidden = hidden | (distance.abs() >= window)
+    return hidden | ((keys + 1) % stride != 0)
 
 
 def bias_by_distance(bias: Tensor, distance: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch.fx import Node
 from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor, argument, is_call, rank
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.uses import EXPERTS
+from llm_export.quantize.uses import EXPERTS, takes_first
 
 TRANSPOSES = ("aten.t.default", "aten.transpose.int", "aten.permute.default", "aten.numpy_T.default")
 
@@ -49,6 +49,11 @@ def canonical_linear(program: ExportedProgram, methods: Methods) -> ExportedProg
 def canonical_experts(program: ExportedProgram, methods: Methods) -> ExportedProgram:
     editor = Editor(program, methods)
     for node in editor.calls("mote.moe_experts.default"):
+        for stack in [x for x in node.args if isinstance(x, Node) and takes_first(x)]:
+            spec = editor.weight(stack.args[0])
+            if spec is not None and len(spec.sources) == 1 and not spec.transpose:
+                first = replace(spec, shape=tuple(stack.meta["val"].shape), takes_first=True)
+                node.replace_input_with(stack, editor.add_weight(first, suffix=".first"))
         stacks = [x for x in node.args if isinstance(x, Node) and is_call(x, *TRANSPOSES)]
         for stack in stacks:
             spec = editor.weight(stack.args[0])

@@ -89,6 +89,7 @@ class WeightSpec:
     activations: str = "float"
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
     source_rows: tuple[int, ...] = ()  # of a weight that passes merged: rows of each source
+    takes_first: bool = False  # a stack of which only the first shape[0] matrices are stored
 
     @property
     def is_rounded(self) -> bool:

@@ -79,12 +79,15 @@ def _as_stored(spec: WeightSpec, sources: list[tuple[str, tuple[int, ...]]], sto
         matrices = [[(name, 0, shape[1] if spec.transpose else shape[0]) for name, shape in sources]]
     else:
         each = spec.shape[-2]
-        matrices = [[(name, i * each, (i + 1) * each)] for name, shape in sources for i in range(shape[0])]
+        numbers = ((name, i) for name, shape in sources for i in range(min(shape[0], spec.shape[0])))
+        matrices = [[(name, i * each, (i + 1) * each)] for name, i in numbers]
     yield from _in_order(tiles, (block for matrix in matrices for block in _row_ranges(matrix, spec.shape[-1])))
 
 
 def _part(spec: WeightSpec, read: Callable[[str], Tensor], name: str) -> Tensor:
     part = read(name)
+    if spec.takes_first:
+        part = part[: spec.shape[0]]
     return part[:].transpose(-1, -2) if spec.transpose else part
 
 

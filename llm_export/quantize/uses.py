@@ -92,9 +92,17 @@ def expert_pairs(methods: Methods) -> set[tuple[tuple[str, ...] | None, ...]]:
 
 def _stored(stack: Node) -> Node:
     """Returns the placeholder behind a stack of matrices, or what else it is computed from."""
-    while stack.target in TRANSPOSES and _swaps_last_two(stack):
+    while (stack.target in TRANSPOSES and _swaps_last_two(stack)) or takes_first(stack):
         stack = stack.args[0]
     return stack
+
+
+def takes_first(node: Node) -> bool:
+    """Whether it is the first matrices of a stack."""
+    if node.target is not aten.slice.Tensor or node.args[0].meta["val"].dim() != 3:
+        return False
+    dim, start, _, step = (*node.args[1:], *(0, None, None, 1)[len(node.args) - 1 :])
+    return (dim, start or 0, step) == (0, 0, 1)
 
 
 class _Graph:
@@ -115,6 +123,9 @@ class _Graph:
         target = user.target
         if target in TRANSPOSES and _swaps_last_two(user):
             return self.kinds(user, not transposed)
+        if takes_first(user):
+            found = self.kinds(user, transposed)
+            return found if found <= {"experts", "expert_products"} else {"other"}
         if target in LINEARS and user.args[LINEARS[target]] is weight and not transposed:
             kind = self._linear(user, "linear")
             if kind == "head":

@@ -74,7 +74,10 @@ def longrope(head_dim: int) -> dict:
     }  # fmt: skip
 
 
-NO_MASK = "chooses keys by scores of its own (sparse attention), which mote::attention does not offer: "
+BLT_PART = {
+    "vocab_size": 128, "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96,
+    "max_position_embeddings": 64,
+}  # fmt: skip
 
 # Types whose common values need company. Types that are absent here are captured with the common values alone.
 ARGUMENTS: dict[str, dict] = {
@@ -83,6 +86,12 @@ ARGUMENTS: dict[str, dict] = {
     "axk2": MLA | INDEXER,
     "bailing_hybrid": MLA | {"layer_types": ["linear_attention", "full_attention"]},
     "bamba": {"attn_layer_indices": [1]},
+    "blt": {
+        "encoder_hash_byte_group_vocab": 64, "encoder_hash_byte_group_size": [3], "vocab_size": 128,
+        "patching_threshold": 4.6,
+        "patcher_config": BLT_PART, "encoder_config": BLT_PART | {"hidden_size_global": 128, "num_hidden_layers": 1},
+        "decoder_config": BLT_PART | {"hidden_size_global": 128}, "global_config": BLT_PART | {"hidden_size": 128},
+    },
     "codegen": {"rotary_dim": 8},
     "cohere": {"logit_scale": 0.25},
     "cohere2": ALTERNATING | {"logit_scale": 0.25},
@@ -101,6 +110,13 @@ ARGUMENTS: dict[str, dict] = {
     "deepseek_v2": MLA | {"num_experts_per_tok": 2, "first_k_dense_replace": 1},
     "deepseek_v3": MLA | {"first_k_dense_replace": 1},
     "deepseek_v32": MLA | INDEXER | {"mlp_layer_types": ["dense", "sparse"]},
+    "deepseek_v4": {
+        "num_key_value_heads": 1, "num_hidden_layers": 3, "mlp_layer_types": ["hash_moe", "moe", "moe"],
+        "layer_types": ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"],
+        "compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 5}, "index_topk": 3,
+        "index_n_heads": 4, "index_head_dim": 32, "q_lora_rank": 32, "o_groups": 2, "o_lora_rank": 32,
+        "partial_rotary_factor": 0.5, "hc_sinkhorn_iters": 3, "swiglu_limit": 1.0, "rope_parameters": YARN,
+    },
     "dots1": ALTERNATING | {"num_key_value_heads": 2, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1,
         "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2,
     },
@@ -183,9 +199,9 @@ ARGUMENTS: dict[str, dict] = {
 }  # fmt: skip
 
 FAILURES: dict[str, str] = {
-    "blt": "predicts bytes in patches whose bounds depend on the entropies of a second model",
+    "blt": "is no decoder of one position a token: its global transformer has one for each patch of bytes, and where "
+    "patches end depends on the entropies of a second model",
     "cpmant": "is no causal decoder: its mask is all ones, so tokens attend to those behind them",
-    "deepseek_v4": NO_MASK + "compressed sparse attention",
 }
 
 
@@ -231,6 +247,8 @@ def randomize(model: torch.nn.Module, seed: int) -> None:
     stored = {id(value) for name, value in model.state_dict(keep_vars=True).items() if not name.endswith(COMPUTED)}
     tensors = [*model.parameters(), *(buffer for buffer in model.buffers() if id(buffer) in stored)]
     for tensor in tensors:
+        if tensor.dtype == torch.int64 and tensor.dim() == 2:  # the experts of each token id
+            tensor.random_(0, COMMON["num_experts"], generator=generator)
         if not tensor.is_floating_point():
             continue
         noise = torch.randn(tensor.shape, generator=generator)

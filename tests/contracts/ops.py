@@ -105,6 +105,12 @@ def chosen(q, k, v, _positions, _sinks, _slopes, positions, *, scale) -> Tensor:
     return masked(q, k, v, mask, scale)
 
 
+def strided(q, k, v, *_, scale, stride) -> Tensor:
+    tokens = torch.arange(q.shape[2])
+    mask = (tokens[:, None] >= tokens) & ((tokens + 1) % stride == 0)
+    return masked(q, k, v, mask, scale).nan_to_num(0.0)
+
+
 def biased(q, k, v, _positions, _sinks, _slopes, _chosen, bias, *, scale) -> Tensor:
     tokens = torch.arange(q.shape[2])
     mask = torch.full((q.shape[1], len(tokens), len(tokens)), -torch.inf, dtype=torch.float64)
@@ -178,6 +184,8 @@ CASES = [
          {"scale": 0.25}),
     Case("attention", "chunked", inputs(*QKV, positions(0, 9)), lambda *a: chunked(*a, scale=0.25, size=4),
          {"scale": 0.25, "window": 4, "chunked": 1}),
+    Case("attention", "stride", inputs(*QKV, positions(0, 9)), lambda *a: strided(*a, scale=0.25, stride=3),
+         {"scale": 0.25, "stride": 3}),
     Case("attention", "chosen", inputs(*QKV, positions(0, 9), None, None, every_other),
          lambda *a: chosen(*a, scale=0.25), {"scale": 0.25}),
     Case("attention", "position bias", inputs(*QKV, positions(0, 9), None, None, None, normal(1, 9, 4, 5)),

@@ -15,6 +15,7 @@ from tests.captures import captured
 from tests.contracts.architectures import ROWS, Row, find, generators, save_tiny_checkpoint, tiny_model
 from tests.contracts.batch import check_batch
 from tests.contracts.reference import reference_logits
+from tests.contracts.sessions import check_session
 from tests.contracts.tokenizer import save_tiny_tokenizer
 from tests.llm_export.eager import EagerProgram
 
@@ -77,6 +78,7 @@ def test_graph_and_file_compute_what_hugging_face_computes(row: Row, tmp_path):
             check_batch(path, ids)
     else:
         check_batch(path, ids)
+        check_session(path, ids, tmp_path)
 
 
 def mote(*arguments) -> int:
@@ -117,8 +119,20 @@ def test_cpmant_is_no_causal_decoder():
     assert (first - second).abs().max() > 1e-3 * first.abs().max()
 
 
-# blt's parts have configs of their own, which make it too large for a test.
-REFUSED = [row for row in ROWS if row.failure and row.model_type != "blt"]
+def test_blt_has_no_position_a_token_in_every_layer():
+    """Of two texts of one length, its global transformer sees sequences of different lengths."""
+    model, lengths = tiny_model(find("blt")), []
+    model.model.global_transformer.register_forward_pre_hook(
+        lambda module, args, kwargs: lengths.append(kwargs["inputs_embeds"].shape[1]), with_kwargs=True
+    )
+    for seed in range(4):
+        ids = torch.randint(5, 100, (1, 24), generator=torch.Generator().manual_seed(seed))
+        with torch.no_grad():
+            model(ids, use_cache=False)
+    assert len(set(lengths)) > 1 and max(lengths) < 24, lengths
+
+
+REFUSED = [row for row in ROWS if row.failure]
 
 
 @rows(REFUSED)

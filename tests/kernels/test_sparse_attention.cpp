@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "tests/kernels/attention_harness.h"
@@ -21,6 +22,10 @@ struct Sight {
   bool sinks_of_tokens = false;
   KvType type = KvType::kFloat32;
   double tolerance = 3e-6;
+  int64_t stride = 1;
+
+  // What gives the logarithm of the divisor too.
+  bool has_lse() const { return stride > 1 || sinks_of_tokens; }
 };
 
 std::ostream& operator<<(std::ostream& out, const Sight& sight) { return out << sight.name; }
@@ -58,11 +63,11 @@ Owned rows_of(const Owned& x, int64_t begin, int64_t end) {
 }
 
 Status attend_part(const Sight& sight, const Text& text, Cache& cache, int64_t begin, int64_t end, int threads,
-                   Owned* out) {
+                   Owned* out, Owned* lse = nullptr) {
   const Setting s = setting_of(sight);
   std::vector<int64_t> positions(static_cast<size_t>(end - begin));
   std::iota(positions.begin(), positions.end(), begin);
-  OpCall call("mote.attention");
+  OpCall call(lse == nullptr ? "mote.attention" : "mote.attention_lse");
   call.input(tokens_of(text.sequence.q, begin, end)).input(tokens_of(text.sequence.k, begin, end));
   call.input(tokens_of(text.sequence.v, begin, end)).input(integers({1, end - begin}, positions));
   sight.sinks_of_tokens ? call.input(rows_of(text.sinks, begin, end)) : call.absent();
@@ -76,21 +81,23 @@ Status attend_part(const Sight& sight, const Text& text, Cache& cache, int64_t b
   }
   sight.num_biases > 0 ? call.input(rows_of(text.biases, begin, end)) : call.absent();
   call.output(DType::kFloat32, {1, end - begin, s.heads, s.value_dim}).state(state_shape(s)).caches(&cache.caches);
+  if (lse != nullptr) call.output(DType::kFloat32, {1, end - begin, s.heads});
   call.integers("state", {0}).number("scale", 0.3).integers("window", {s.window});
-  call.integers("chunked", {sight.is_chunked ? 1 : 0});
+  call.integers("chunked", {sight.is_chunked ? 1 : 0}).integers("stride", {sight.stride});
   const Status status = call.run(threads);
   if (status.ok()) *out = std::move(call.result());
+  if (status.ok() && lse != nullptr) *lse = std::move(call.result(1));
   return status;
 }
 
 bool sees(const Sight& sight, const Text& text, int64_t t, int64_t p, int64_t group) {
   if (sight.is_chunked && p / sight.window != t / sight.window) return false;
-  if (sight.num_chosen == 0) return true;
+  if (sight.num_chosen == 0) return (p + 1) % sight.stride == 0;
   const auto row = text.chosen.begin() + (t * 2 + group) * sight.num_chosen;
   return std::find(row, row + sight.num_chosen, p) != row + sight.num_chosen;
 }
 
-std::vector<double> expected_of(const Sight& sight, const Text& text, int64_t t, int64_t head) {
+std::vector<double> expected_of(const Sight& sight, const Text& text, int64_t t, int64_t head, double* lse) {
   const Setting s = setting_of(sight);
   const int64_t group = head / 2;
   std::vector<double> result(static_cast<size_t>(s.value_dim), 0.0);
@@ -112,7 +119,8 @@ std::vector<double> expected_of(const Sight& sight, const Text& text, int64_t t,
           std::exp(score) * text.sequence.values[static_cast<size_t>((group * kTokens + p) * s.value_dim + d)];
     }
   }
-  for (double& value : result) value /= total;
+  *lse = std::log(total);
+  for (double& value : result) value = total == 0 ? 0.0 : value / total;
   return result;
 }
 
@@ -121,17 +129,21 @@ class SparseAttention : public testing::TestWithParam<Sight> {};
 TEST_P(SparseAttention, agrees_with_softmax_in_double_for_all_chunks_and_threads) {
   const Sight& sight = GetParam();
   const Text text(sight, 1);
-  std::vector<double> expected;
+  std::vector<double> expected, logarithms;
   for (int64_t t = 0; t < kTokens; ++t) {
     for (int64_t head = 0; head < 4; ++head) {
-      const std::vector<double> row = expected_of(sight, text, t, head);
+      const std::vector<double> row = expected_of(sight, text, t, head, &logarithms.emplace_back());
       expected.insert(expected.end(), row.begin(), row.end());
     }
   }
-  Owned whole;
+  Owned whole, lse;
   Cache all(setting_of(sight), capacity_for(setting_of(sight), kTokens, kTokens));
-  ASSERT_TRUE(attend_part(sight, text, all, 0, kTokens, 3, &whole).ok());
+  ASSERT_TRUE(attend_part(sight, text, all, 0, kTokens, 3, &whole, sight.has_lse() ? &lse : nullptr).ok());
   EXPECT_LT(relative_error(whole.as<float>(), expected), sight.tolerance);
+  for (size_t i = 0; sight.has_lse() && i < logarithms.size(); ++i) {
+    const auto found = static_cast<double>(lse.as<float>()[i]);
+    EXPECT_TRUE(found == logarithms[i] || std::abs(found - logarithms[i]) < 1e-5) << i << ": " << found;
+  }
   for (const int64_t chunk : {int64_t{1}, int64_t{64}}) {
     Cache cache(setting_of(sight), capacity_for(setting_of(sight), kTokens, chunk));
     for (int64_t begin = 0; begin < kTokens; begin += chunk) {
@@ -150,6 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         Sight{.name = "chunks", .window = 24, .is_chunked = true}, Sight{.name = "few", .num_chosen = 7},
         Sight{.name = "more_than_there_are", .num_chosen = 120}, Sight{.name = "biases", .num_biases = 37},
         Sight{.name = "sinks_of_tokens", .num_chosen = 20, .sinks_of_tokens = true},
+        Sight{.name = "strides", .stride = 5}, Sight{.name = "long_strides", .sinks_of_tokens = true, .stride = 128},
         Sight{.name = "int8", .num_chosen = 20, .type = KvType::kInt8, .tolerance = 3e-2},
         Sight{.name = "all", .num_chosen = 9, .num_biases = 400, .type = KvType::kFloat16, .tolerance = 2e-3}),
     [](const auto& one) { return std::string(one.param.name); });
@@ -171,6 +184,15 @@ TEST(SparseAttentionRefuses, what_it_cannot_read) {
   }
 }
 
+TEST(SparseAttentionRefuses, strides_of_windows_and_of_nothing) {
+  const Text text(Sight{.name = "plain"}, 3);
+  for (const Sight& sight : {Sight{.name = "window", .window = 24, .stride = 2}, Sight{.name = "none", .stride = 0}}) {
+    Cache cache(setting_of(sight), capacity_for(setting_of(sight), kTokens, 4));
+    Owned out;
+    EXPECT_EQ(Code::kInvalidProgram, attend_part(sight, text, cache, 0, 4, 1, &out).code()) << sight;
+  }
+}
+
 // Positions that name nothing, in no order: nothing is read out of bounds, and what nobody sees gives 0.
 TEST(SparseAttention, bears_any_positions) {
   const Sight sight{.name = "any", .num_chosen = 5};
@@ -187,7 +209,10 @@ TEST(SparseAttention, bears_any_positions) {
 
 struct IndexerSetting {
   int heads = 6, groups = 2, width = 16;
-  int64_t topk = 9, block = 1;
+  int64_t topk = 9, block = 1, stride = 1;
+
+  int64_t size() const { return block * stride; }
+  int64_t num_chosen() const { return topk * block + block - 1; }
   KvType type = KvType::kFloat32;
 };
 
@@ -207,10 +232,11 @@ Status index_part(const IndexerSetting& s, const IndexerText& text, Cache& cache
   OpCall call("mote.indexer");
   call.input(tokens_of(text.q, begin, end)).input(tokens_of(text.k, begin, end));
   call.input(integers({1, end - begin}, positions)).input(rows_of(text.weights, begin, end));
-  call.output(DType::kInt64, {1, end - begin, s.groups, s.topk * s.block + s.block - 1});
+  call.output(DType::kInt64, {1, end - begin, s.groups, s.num_chosen()});
   Setting shape{.name = "indexer", .kv_heads = s.groups, .head_dim = s.width, .value_dim = 1};
   call.state(state_shape(shape)).caches(&cache.caches);
   call.integers("state", {0}).integers("topk", {s.topk}).integers("block", {s.block});
+  call.integers("stride", {s.stride});
   const Status status = call.run(threads);
   if (status.ok()) *out = std::move(call.result());
   return status;
@@ -219,7 +245,7 @@ Status index_part(const IndexerSetting& s, const IndexerText& text, Cache& cache
 std::vector<int64_t> best_positions(const IndexerSetting& s, const IndexerText& text, int64_t t, int64_t group) {
   const std::vector<double> q = to_doubles(text.q), k = to_doubles(text.k);
   std::vector<std::pair<double, int64_t>> scores;  // negative, so that sorting puts the best first
-  for (int64_t last = s.block - 1; last <= t; last += s.block) {
+  for (int64_t last = s.size() - 1; last <= t; last += s.size()) {
     double sum = 0;
     for (int64_t h = group * s.heads / s.groups; h < (group + 1) * s.heads / s.groups; ++h) {
       double product = 0;
@@ -229,26 +255,30 @@ std::vector<int64_t> best_positions(const IndexerSetting& s, const IndexerText& 
       }
       sum += static_cast<double>(text.weights.as<float>()[t * s.heads + h]) * std::max(product, 0.0);
     }
-    scores.emplace_back(-sum, last / s.block);
+    scores.emplace_back(-sum, last / s.size());
   }
   std::sort(scores.begin(), scores.end());
   scores.resize(std::min(scores.size(), static_cast<size_t>(s.topk)));
   std::vector<int64_t> found;
   for (const auto& [score, block] : scores) {
-    for (int64_t p = 0; p < s.block; ++p) found.push_back(block * s.block + p);
+    const int64_t end = (block + 1) * s.size();
+    for (int64_t p = end - s.block; p < end; ++p) found.push_back(p);
   }
-  for (int64_t p = (t + 1) / s.block * s.block; p <= t; ++p) found.push_back(p);
+  if (s.stride == 1) {
+    for (int64_t p = (t + 1) / s.block * s.block; p <= t; ++p) found.push_back(p);
+  }
   std::sort(found.begin(), found.end());
-  found.insert(found.begin(), static_cast<size_t>(s.topk * s.block + s.block - 1) - found.size(), -1);
+  found.insert(found.begin(), static_cast<size_t>(s.num_chosen()) - found.size(), -1);
   return found;
 }
 
 TEST(Indexer, finds_the_best_positions_for_all_chunks_and_threads) {
   for (const IndexerSetting& s : {IndexerSetting{}, IndexerSetting{.heads = 130, .groups = 1, .topk = 40},
-                                  IndexerSetting{.groups = 1, .topk = 5, .block = 4}, IndexerSetting{.topk = 1000}}) {
+                                  IndexerSetting{.groups = 1, .topk = 5, .block = 4}, IndexerSetting{.topk = 1000},
+                                  IndexerSetting{.groups = 1, .topk = 7, .stride = 4}}) {
     const IndexerText text(s, 5);
     const Setting shape{.name = "indexer", .kv_heads = s.groups, .head_dim = s.width, .value_dim = 1};
-    const int64_t width = s.topk * s.block + s.block - 1;
+    const int64_t width = s.num_chosen();
     for (const int64_t chunk : {int64_t{37}, kTokens}) {
       Cache cache(shape, kTokens);
       for (int64_t begin = 0; begin < kTokens; begin += chunk) {
@@ -281,6 +311,7 @@ TEST(Indexer, goes_back_and_refuses_what_does_not_fit) {
   EXPECT_TRUE(same_bits(expected, out));
   EXPECT_EQ(Code::kContextFull, index_part(s, text, cache, 60, 70, 1, &out).code());
   EXPECT_EQ(Code::kInvalidProgram, index_part({.topk = 0}, text, cache, 0, 4, 1, &out).code());
+  EXPECT_EQ(Code::kInvalidProgram, index_part({.block = 2, .stride = 2}, text, cache, 0, 4, 1, &out).code());
 }
 
 }  // namespace

@@ -145,6 +145,7 @@ const std::vector<Case> kCases = {
      {},
      {1, kT, 4, 8},
      kSecond},
+    {"mote.attention_lse", {kHeads, kHeads, kHeads, {{1, kT}, kSecond}}, {}, {1, kT, 4, 8}, kSecond},
     {"mote.attention",
      {kHeads, kHeads, kHeads, {{1, kT}, kSecond}, {}, {}, {{1, 4, 1, 3}}},
      {},

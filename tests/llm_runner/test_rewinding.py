@@ -6,17 +6,20 @@ from __future__ import annotations
 import json
 import os
 import random
+import struct
+import zlib
 
 import numpy as np
 import pytest
 
 from llm_export.api import export
-from llm_runner import ArgumentError, Model, PrefixCache
+from llm_runner import ArgumentError, Model, PrefixCache, SessionFileError
 from tests.contracts.architectures import save_tiny_checkpoint
 from tests.contracts.tokenizer import save_tiny_tokenizer
 
 NAMES = ("mamba", "mamba2", "qwen3_5_text", "kimi_linear", "lfm2", "falcon_h1", "recurrent_gemma", "granitemoehybrid")
 LENGTH = 160
+RECURRENT_FIELD = 6  # of SavedSession in runner/session/state/session_file.fbs
 # Says what to write as templates of reasoning models do; the reasoning of turns before is not in it.
 TEMPLATE = (
     "{% for message in messages %}<{{ message.role }}>{{ message.content.split('/')[-1] }}{% endfor %}"
@@ -209,3 +212,31 @@ def test_a_chat_whose_reasoning_is_stripped_computes_its_new_tokens_only(model):
             decoded = options["max_new_tokens"] - 1
             assert counted.tokens - decoded <= 1.05 * (len(prompt) - common)
             messages.append({"role": "assistant", "content": f"thoughts/{turn} it is"})
+
+
+def test_states_of_another_shape_in_a_file_are_not_taken(model, demo, tmp_path):
+    ids, path = ids_of(model, 40), tmp_path / "a.session"
+    with model.session(threads=1) as session:
+        session.prefill(ids)
+        session.save(path)
+    with demo.session() as session, pytest.raises(SessionFileError, match="was saved with another model file"):
+        session.restore(path)
+    path.write_bytes(with_a_number_less(path.read_bytes()))
+    with model.session(threads=1) as session:
+        session.restore(path)  # its tokens are computed again
+        np.testing.assert_array_equal(session.decode(5), fresh(model, [*ids, 5]))
+
+
+def with_a_number_less(file: bytes) -> bytes:
+    """A saved session whose recurrent states have one number less, with a checksum that agrees."""
+    header, description_bytes = 40, struct.unpack_from("<Q", file, 16)[0]
+    body = bytearray(file[header : header + description_bytes])
+    (root,) = struct.unpack_from("<I", body)
+    table = root - struct.unpack_from("<i", body, root)[0]
+    field = root + struct.unpack_from("<H", body, table + 4 + 2 * RECURRENT_FIELD)[0]
+    vector = field + struct.unpack_from("<I", body, field)[0]
+    (count,) = struct.unpack_from("<I", body, vector)
+    assert count > 0
+    struct.pack_into("<I", body, vector, count - 1)
+    checksum = struct.pack("<I", zlib.crc32(body))
+    return file[:12] + checksum + file[16:header] + bytes(body) + file[header + description_bytes :]

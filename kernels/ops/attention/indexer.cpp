@@ -21,10 +21,12 @@ constexpr int64_t kMostChosen = int64_t{1} << 18;  // positions
 
 struct IndexerParams {
   int64_t state = 0;
-  int64_t topk = 0;   // blocks
-  int64_t block = 1;  // positions, of which the last one's key is scored
+  int64_t topk = 0;    // blocks
+  int64_t block = 1;   // positions, of which the last one's key is scored
+  int64_t stride = 1;  // the same, where a block stands for its last position; then `block` is 1
   const AttentionKernel* kernel = nullptr;
 
+  int64_t size() const { return block * stride; }
   int64_t width() const { return topk * block + block - 1; }
 };
 
@@ -65,6 +67,7 @@ Status check_indexer(Call& call) {
   IndexerParams params;
   MOTE_ASSIGN(params.state, integer_in(call, "state", 0, std::numeric_limits<int32_t>::max()));
   MOTE_ASSIGN(params.block, integer_or(call, "block", 1, 1, 1 << 12));
+  MOTE_ASSIGN(params.stride, integer_or(call, "stride", 1, 1, params.block == 1 ? 1 << 20 : 1));
   MOTE_ASSIGN(params.topk, integer_in(call, "topk", 1, kMostChosen / params.block));
   MOTE_REQUIRE(static_cast<size_t>(params.state) < call.state_shapes.size(), kBadIndexer,
                "attribute 'state' = %lld: must be below %zu", static_cast<long long>(params.state),
@@ -220,9 +223,9 @@ class Indexer {
       for (int i = 0; i < kKvBlockSlots * blocks.count; ++i) {
         const int64_t p = blocks.first[i / kKvBlockSlots] + i % kKvBlockSlots;
         const bool is_held = (blocks.held[i / kKvBlockSlots] >> (i % kKvBlockSlots) & 1) != 0;
-        if (p >= end || !is_held || (p + 1) % params_.block != 0) continue;
+        if (p >= end || !is_held || (p + 1) % params_.size() != 0) continue;
         const float score = work.scores[i];
-        work.best[count++] = {score == score ? score : std::numeric_limits<float>::infinity(), p / params_.block};
+        work.best[count++] = {score == score ? score : std::numeric_limits<float>::infinity(), p / params_.size()};
       }
       if (count > 2 * params_.topk) {
         std::nth_element(work.best, work.best + params_.topk, work.best + count);
@@ -234,22 +237,24 @@ class Indexer {
   }
 
   // Writes the positions of the chosen blocks and those behind the last complete one, which come last; -1 before them.
+  // With a stride, the last positions of the chosen blocks only.
   void choose(int64_t token, int64_t head, IndexerWorkspace& work) const {
-    const int64_t end = position(token) + 1, complete = end / params_.block, width = params_.width();
+    const int64_t end = position(token) + 1, complete = end / params_.size(), width = params_.width();
     int64_t count = std::min(complete, params_.topk);
     if (complete > params_.topk) {
-      count = find_best(token, head, complete * params_.block, work);
+      count = find_best(token, head, complete * params_.size(), work);
     } else {
       for (int64_t i = 0; i < count; ++i) work.best[i] = {0.0f, i};
     }
     std::sort(work.best, work.best + count, [](const Candidate& a, const Candidate& b) { return a.block < b.block; });
     int64_t* to = call_.outputs[0]->as<int64_t>() + ((first_token_ + token) * cache_.num_heads + head) * width;
-    const int64_t tail = end - complete * params_.block;
+    const int64_t tail = params_.stride == 1 ? end - complete * params_.block : 0;
     to = std::fill_n(to, width - count * params_.block - tail, int64_t{-1});
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t p = 0; p < params_.block; ++p) *to++ = work.best[i].block * params_.block + p;
+      const int64_t block_end = (work.best[i].block + 1) * params_.size();
+      for (int64_t p = block_end - params_.block; p < block_end; ++p) *to++ = p;
     }
-    for (int64_t p = complete * params_.block; p < end; ++p) *to++ = p;
+    for (int64_t p = end - tail; p < end; ++p) *to++ = p;
   }
 
   const Call& call_;

@@ -1,4 +1,5 @@
-// mote.attention: appends keys and values to the cache, then attends over it.
+// mote.attention: appends keys and values to the cache, then attends over it. mote.attention_lse also gives the
+// logarithm of what the softmax divides by, with which calls over parts of what a query sees are added up.
 #include <limits>
 
 #include "kernels/kernel.h"
@@ -94,11 +95,23 @@ Status check_operands(const Call& call, const StateShape& shape, int64_t value_d
   }
   MOTE_RETURN_IF_ERROR(check_choice(call, shape));
   const int64_t out[] = {1, tokens, q.size(1), in_keys ? value_dim : shape.value_head_dim};
+  if (call.outputs.size() > 1) {
+    MOTE_RETURN_IF_ERROR(expect_output(call, 1, DType::kFloat32, std::span(out).first<3>()));
+  }
   return expect_output(call, 0, DType::kFloat32, out);
 }
 
+// The positions of which every query sees the last.
+Result<int64_t> stride_of(const Call& call, const AttentionParams& params, const StateShape& shape) {
+  MOTE_ASSIGN(const int64_t stride, integer_or(call, "stride", 1, 1, 1 << 20));
+  MOTE_REQUIRE(stride == 1 || (params.window == 0 && shape.window == 0), kBad,
+               "attribute 'stride' = %lld: must be 1 with a window", static_cast<long long>(stride));
+  return stride;
+}
+
+template <int kOutputs>
 Status check_attention(Call& call) {
-  MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 8, 1));
+  MOTE_RETURN_IF_ERROR(expect_operands(call, 1, 8, kOutputs));
   MOTE_RETURN_IF_ERROR(expect_dtype(*call.inputs[kQuery], "q", {DType::kFloat32}));
   MOTE_RETURN_IF_ERROR(expect_rank(*call.inputs[kQuery], "q", 4, 4));
   AttentionParams params;
@@ -115,6 +128,7 @@ Status check_attention(Call& call) {
   params.scale = static_cast<float>(scale);
   params.softcap = static_cast<float>(softcap);
   MOTE_ASSIGN(const StateShape shape, cache_shape(call, params));
+  MOTE_ASSIGN(params.stride, stride_of(call, params, shape));
   // A ring may have written over what a query sees behind it, and ALiBi has no distance of later keys.
   const bool can_look_back = shape.window == 0 && optional_input(call, kSlopes) == nullptr;
   MOTE_REQUIRE(!params.bidirectional || can_look_back, kBad,
@@ -175,9 +189,9 @@ Cost attention_cost(const Call& call, const KernelContext& context) {
     for (int64_t t = begin; t < begin + sequence.tokens; ++t) {
       const int64_t position = position_at(*call.inputs[kPositions], t);
       const int64_t behind = params.bidirectional ? std::min(last - 1 - position, limit - 1) : 0;
-      seen += std::min(position + 1, limit) + behind;
+      seen += (std::min(position + 1, limit) + behind) / params.stride;
     }
-    const int64_t rows = limit == INT64_MAX ? last : std::min(last, limit + sequence.tokens - 1);
+    const int64_t rows = (limit == INT64_MAX ? last : std::min(last, limit + sequence.tokens - 1)) / params.stride;
     cost.bytes += cached_bytes(cache.type, rows * cache.num_heads * width);
     cost.macs += seen * q.size(1) * (width + params.value_dim);
     begin += sequence.tokens;
@@ -187,7 +201,9 @@ Cost attention_cost(const Call& call, const KernelContext& context) {
 
 }  // namespace
 
-MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention, .scratch_bytes = attention_scratch_bytes,
+MOTE_REGISTER_OP(.name = "mote.attention", .check = check_attention<1>, .scratch_bytes = attention_scratch_bytes,
+                 .run = run_attention, .token_axis = attention_axis, .cost = attention_cost);
+MOTE_REGISTER_OP(.name = "mote.attention_lse", .check = check_attention<2>, .scratch_bytes = attention_scratch_bytes,
                  .run = run_attention, .token_axis = attention_axis, .cost = attention_cost);
 
 }  // namespace mote

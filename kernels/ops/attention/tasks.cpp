@@ -31,10 +31,11 @@ struct SplitRange {
 };
 
 // Blocks of a split that hold something between the range's positions or among the sinks.
-SplitBlocks find_blocks(const KvCache& cache, const SplitRange& range, int64_t split) {
+SplitBlocks find_blocks(const KvCache& cache, const SplitRange& range, int64_t split, int64_t stride) {
   SplitBlocks blocks;
   const auto add = [&](int64_t slot, int64_t first) {
-    const uint32_t held = held_slots(cache.positions + slot, first);
+    uint32_t held = held_slots(cache.positions + slot, first);
+    if (stride > 1) held &= ends_of_strides(first, stride);
     if (held == 0) return;
     blocks.index[blocks.count] = slot / kKvBlockSlots;
     blocks.first[blocks.count] = first;
@@ -204,17 +205,25 @@ class Attention {
 
   void attend(int64_t unit, const SplitRange& range, int64_t split, bool follows, QueryTile& tile,
               const SoftmaxSums& result) const {
-    SplitBlocks blocks = find_blocks(cache_, range, split);
-    blocks.follows = follows;
-    if (tile.chosen != nullptr && !keep_chosen(blocks, tile)) return clear_sums(result, tile.rows, shape_.width());
+    SplitBlocks blocks = find_blocks(cache_, range, split, params_.stride);
+    blocks.follows = follows && params_.stride == 1;
+    const bool is_empty = blocks.count == 0 || (tile.chosen != nullptr && !keep_chosen(blocks, tile));
+    if (is_empty) return clear_sums(result, tile.rows, shape_.width());
     params_.kernel->attend(head(unit / shape_.tiles()), blocks, rule_, tile, result);
   }
 
   // The learned logit of a head joins the denominator only.
-  static void join_sink(float sink, float maximum, float& total, float& factor) {
+  static void join_sink(float sink, float& maximum, float& total, float& factor) {
     const float joined = sink > maximum ? sink : maximum;
     factor = math::exp(maximum - joined);
     total = total * factor + math::exp(sink - joined);
+    maximum = joined;
+  }
+
+  // The logarithm of a softmax's divisor; -infinity where nothing was seen.
+  static float log_of_sum(float maximum, float total) {
+    if (total == 0) return -std::numeric_limits<float>::infinity();
+    return static_cast<float>(static_cast<double>(maximum) + math::log(static_cast<double>(total)));
   }
 
   float sink_of(const Tensor& sinks, int64_t token, int64_t index) const {
@@ -230,12 +239,13 @@ class Attention {
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t token = (first + row) / shape_.group(),
                     index = kv_head * shape_.group() + (first + row) % shape_.group();
-      float total = sums.totals[row], factor = 1.0f;
-      if (sinks != nullptr) join_sink(sink_of(*sinks, token, index), sums.maxima[row], total, factor);
+      float maximum = sums.maxima[row], total = sums.totals[row], factor = 1.0f;
+      if (sinks != nullptr) join_sink(sink_of(*sinks, token, index), maximum, total, factor);
       factor = total != 0 ? factor / total : 0.0f;
-      const int64_t width = call_.outputs[0]->size(3);
-      float* to = call_.outputs[0]->as<float>() + ((first_token_ + token) * shape_.heads + index) * width;
+      const int64_t width = call_.outputs[0]->size(3), at = (first_token_ + token) * shape_.heads + index;
+      float* to = call_.outputs[0]->as<float>() + at * width;
       params_.kernel->finish(from, sums.sums + row * shape_.width(), factor, width, to);
+      if (call_.outputs.size() > 1) call_.outputs[1]->as<float>()[at] = log_of_sum(maximum, total);
     }
   }
 

@@ -7,13 +7,15 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.models.doge.modeling_doge import apply_rotary_pos_emb
 
+from llm_export.capture.guards import place_of
 from llm_export.errors import UnsupportedError
 
 
 def patch(model, context) -> None:
-    if model.config.is_moe:
-        raise UnsupportedError(context.model_type, "its router mixes the scores of different tokens of a call")
     for module in model.modules():
+        if hasattr(module, "router_gate"):
+            what = f"its router ({place_of(module)}) mixes the scores of different tokens of a call"
+            raise UnsupportedError(context.model_type, what)
         if hasattr(module, "keep_window_size") and hasattr(module, "dt_proj"):
             module.forward = _forward(module, context)
 

@@ -45,6 +45,7 @@ EXAMPLES = [
           {**linear_attributes("int8"), "function": "silu"})),
     ("a state of kind recurrent", attention(StateSpec("conv", "recurrent", shape=(1, 2, 8)))),
     ("attention with chunks of positions", attention(chunked=dims(1), window=dims(64))),
+    ("attention with strides of keys", attention(stride=dims(3))),
     ("attention with chosen keys", attention(others=(None, None, (1, T, 1, 3)))),
     ("attention with biases by distance", attention(others=(None, None, None, (1, T, 4, 3)))),
     ("attention with sinks of tokens", attention(others=((1, T, 4), None))),

@@ -89,3 +89,13 @@ def test_routers_stay_dense_and_experts_do_not(captured):
     assert experts and all(found[name] == "experts" for name in experts)
     changed = quantize(captured, Recipe()).weights
     assert all(changed[name].bits == 4 for name in experts)
+
+
+@pytest.mark.parametrize("captured", ["longcat_flash"], indirect=True)
+def test_experts_that_lie_before_others_without_a_down_projection_are_quantized_and_stored_alone(captured):
+    name = "model.layers.0.mlp.experts.gate_up_proj"
+    assert kinds(captured)[name] == kinds(captured)["model.layers.0.mlp.experts.down_proj"] == "experts"
+    changed = quantize(captured, Recipe(group_size=32))
+    (stored,) = [spec for key, spec in fuse(changed).weights.items() if key == f"{name}.first"]
+    assert stored.bits == 4 and stored.takes_first
+    assert stored.shape == (4, *captured.weights[name].shape[1:]) and captured.weights[name].shape[0] > 4
