@@ -63,7 +63,8 @@ class SessionDelegate final : public Delegate {
   }
 
   uint64_t held_bytes() const override {
-    return caches_.held_bytes() + arena_.bytes() + parts_.bytes() + arguments_.bytes() + output_.bytes();
+    return caches_.held_bytes() + arena_.bytes() + parts_.bytes() + arguments_.bytes() + counters_.bytes() +
+           output_.bytes();
   }
 
   bool seek(int64_t position) override { return caches_.seek(position); }
@@ -154,6 +155,12 @@ class SessionDelegate final : public Delegate {
       *buffer = {};
       MOTE_ASSIGN(*buffer, gpu::GpuBuffer::make(context_, bytes, gpu::Place::device));
     }
+    if (counters_.bytes() >= plan.counters_bytes) return {};
+    recordings_.clear();
+    counters_ = {};
+    MOTE_ASSIGN(gpu::GpuBuffer made, gpu::GpuBuffer::make(context_, plan.counters_bytes, gpu::Place::device));
+    MOTE_RETURN_IF_ERROR(context_->write(made, 0, std::vector<std::byte>(plan.counters_bytes)));
+    counters_ = std::move(made);
     return {};
   }
 
@@ -265,6 +272,7 @@ class SessionDelegate final : public Delegate {
           return {ring.handle(), 0, ring.bytes()};
         }
         case Bind::start: return {arguments_.handle(), places.start, 4};
+        case Bind::counters: return {counters_.handle(), kAlignment * bound.index, sizeof(uint32_t) * bound.piece};
         case Bind::largest:
           return {arguments_.handle(), places.largest,
                   static_cast<uint64_t>(prepared.output.rows) * largest * sizeof(LargestElement)};
@@ -353,7 +361,12 @@ class SessionDelegate final : public Delegate {
     }
     MOTE_RETURN_IF_ERROR(write_start(program_->part(index), arguments_.data() + places.start));
     const auto start = std::chrono::steady_clock::now();
-    MOTE_RETURN_IF_ERROR(recorded->run());
+    const Status ran = recorded->run();
+    if (!ran.ok()) {  // somewhere within
+      recordings_.clear();
+      counters_ = {};
+      return ran;
+    }
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     program_->pace(tokens).note(recorded->work(end), took.count());
     if (steps != nullptr) MOTE_RETURN_IF_ERROR(recorded->add_steps(std::max<int64_t>(end - tokens, 0), end, steps));
@@ -374,7 +387,7 @@ class SessionDelegate final : public Delegate {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<const gpu::GpuContext> context_;
   Caches caches_;
-  gpu::GpuBuffer arena_, parts_, arguments_;
+  gpu::GpuBuffer arena_, parts_, arguments_, counters_;
   gpu::GpuBuffer output_;  // of the calls of which only the largest elements are read
   size_t wanted_largest_ = 0;
   std::vector<LargestElement> largest_;  // of the latest call

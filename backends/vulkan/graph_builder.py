@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 
@@ -18,6 +19,7 @@ from .refusals import MAX_MAP_RANK, MAX_RANK, Refusal
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 CONTENTS = {torch.float32: Content.float32, torch.int64: Content.int64, torch.bool: Content.boolean}
 MAX_OPERANDS = 3  # of a map
+MAKERS_OF_ROWS = (Op.product, Op.attention)
 SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed
 Shape = tuple[Dim, ...]
 
@@ -334,17 +336,18 @@ class GraphBuilder:
     def _place(self) -> None:
         """Gives each scratch value a slot of the arena while a node still reads it."""
         last = {view.value: i for i, node in enumerate(self.graph.nodes) for view in _named(node)}
+        for i, (node, after) in enumerate(pairwise(self.graph.nodes)):
+            # What rounds a row may run together with what makes it.
+            if node.op in MAKERS_OF_ROWS and after.op is Op.quantize and after.inputs[0].value == node.outputs[0].value:
+                last |= {view.value: max(last[view.value], i + 1) for view in _named(node)}
         free: list[int] = []
         for i, node in enumerate(self.graph.nodes):
             for view in _named(node):
                 value = self.graph.values[view.value]
                 if value.kind is ValueKind.scratch and value.slot < 0:
                     value.slot = self._take(free, value.bytes)
-            free += {
-                self.graph.values[view.value].slot
-                for view in _named(node)
-                if self.graph.values[view.value].kind is ValueKind.scratch and last[view.value] == i
-            }
+            ended = (self.graph.values[value] for value, end in last.items() if end == i)
+            free += {value.slot for value in ended if value.kind is ValueKind.scratch}
 
         for value in self.graph.values:
             if value.kind is ValueKind.scratch and value.slot < 0:  # fusion left it without a use

@@ -5,12 +5,6 @@
 #include "backends/vulkan/planner.h"
 
 namespace mote::vulkan {
-namespace {
-
-constexpr uint64_t kAlignment = 256;
-
-}  // namespace
-
 std::array<uint32_t, 3> spread(int64_t groups) {
   const int64_t x = std::min<int64_t>(groups, 65535);
   return {word(x), word(ceil_div(groups, x)), 1};
@@ -68,6 +62,12 @@ Status Planner::push(Dispatch dispatch) {
   dispatch.origin = node_->origin.c_str();
   plan_.dispatches.push_back(std::move(dispatch));
   return {};
+}
+
+Bound Planner::counters(int64_t count) {
+  const Bound made{Bind::counters, word(plan_.counters_bytes / kAlignment), word(count)};
+  plan_.counters_bytes += (sizeof(uint32_t) * static_cast<uint64_t>(count) + kAlignment - 1) / kAlignment * kAlignment;
+  return made;
 }
 
 // Of what it reads and writes whole.

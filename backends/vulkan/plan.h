@@ -15,14 +15,16 @@
 namespace mote::vulkan {
 
 inline constexpr int64_t kSplitPositions = 256;  // of attend.comp
+inline constexpr uint64_t kAlignment = 256;      // of what is bound within a buffer: no device asks for more
 
-enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start, largest };
+enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start, largest, counters };
 
 // What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches,
-// a history by its place in Graph.histories, the position of the first row of histories, the largest of an output.
+// a history by its place in Graph.histories, the position of the first row of histories, the largest of an output,
+// `piece` counters (last.glsl) from `index` times kAlignment bytes on, which no other dispatch of the plan has.
 struct Bound {
   Bind kind = Bind::none;
-  uint32_t index = 0;  // value, weight of the part, cache or history
+  uint32_t index = 0;  // value, weight of the part, cache or history, place of counters
   uint32_t piece = 0;
 };
 
@@ -44,6 +46,7 @@ struct Plan {
   std::vector<uint64_t> slot_offsets;  // in the arena
   uint64_t arena_bytes = 0;
   uint64_t parts_bytes = 0;                       // of splits of attentions
+  uint64_t counters_bytes = 0;                    // 0 before and after each call
   std::vector<std::pair<uint32_t, int64_t>> ids;  // inputs whose numbers must be below
   std::vector<uint32_t> positions;                // inputs that say where tokens lie in the caches
 };

@@ -9,7 +9,6 @@ namespace {
 
 constexpr int64_t kQueryHeads = 16,  // of a workgroup
     kLayouts = 3;
-constexpr size_t kKeptConstant = 17;  // of quantize.glsl
 
 uint32_t shared_bytes(int64_t num_heads, int64_t width) { return word(4 * num_heads * (width + kLanes + 3)); }
 
@@ -187,87 +186,28 @@ Status Planner::add_attention() {
   MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
                "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
                node_index_, shared, device_.limits.maxComputeSharedMemorySize);
-  const Bound out = is_split ? Bound{Bind::parts, 0, 0} : bound(y);
   if (is_split) {
     plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * num_heads * splits_ * (width + 2)));
   }
-  const uint32_t has_sinks = sinks.kind != Bind::none;
-  MOTE_RETURN_IF_ERROR(
-      push({.shader = Shader::attend,
-            .constants = {word(heads_at_once), word(cache->head_dim), word(width), is_split, has_sinks,
-                          slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together),
-                          word(node_->integers[3])},
-            .groups = {word(kv_heads * ceil_div(together, heads_at_once)), word(tokens), is_split ? word(splits_) : 1},
-            .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, out},
-            .writes = 0b1000000,
-            .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
-                     word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
-                     word(node_->integers[2])},
-            .of_position = {2 * kv_heads * (cache->head_dim + width), num_heads * (cache->head_dim + width)},
-            .window = node_->integers[1]}));
-  return is_split ? add_combine({bound(positions), sinks, y, num_heads, width}) : Status();
-}
-
-Status Planner::add_combine(const Combined& heads) {
-  const int64_t window = node_->integers[1], first = node_->integers[2];
-  MOTE_ASSIGN(const bool is_rounded, add_combine_round(heads, window, first));
-  if (is_rounded) return {};
-  return push({.shader = Shader::combine,
-               .constants = {0, 0, word(heads.width), 0, heads.sinks.kind != Bind::none},
-               .groups = {word(heads.num_heads), 1, 1},
-               .bindings = {{Bind::parts, 0, 0}, heads.positions, heads.sinks, bound(heads.y)},
-               .writes = 0b1000,
-               .push = {word(heads.num_heads), 1, word(splits_), word(window), word(first)}});
-}
-
-bool Planner::next_alone_rounds(const View& y) const {
-  const size_t next = node_index_ + 1;
-  if (next >= graph_.nodes.size() || graph_.nodes[next].op != fb::Op::quantize) return false;
-  if (graph_.nodes[next].inputs.empty() || value_of(node_->outputs[0]).kind != fb::ValueKind::scratch) return false;
-  size_t num_readers = 0;
-  for (const GraphNode& node : graph_.nodes) {
-    for (const GraphView& input : node.inputs) num_readers += input.value == node_->outputs[0].value ? 1 : 0;
-  }
-  return num_readers == 1 && graph_.nodes[next].inputs[0].value == node_->outputs[0].value && y.count() % 32 == 0;
-}
-
-// Where one workgroup does it all: as many as leave room for the row in shared memory, as far as 64 do.
-uint32_t Planner::lanes_of_a_row(int64_t columns) const {
-  if (device_.is_cpu) return 8;
-  const uint32_t most =
-      std::min(device_.limits.maxComputeWorkGroupInvocations, device_.limits.maxComputeWorkGroupSize[0]);
-  uint32_t lanes = 1024;
-  while (lanes > 64 &&
-         (lanes > most || 4 * (columns + 2 * int64_t{lanes} + 1) > device_.limits.maxComputeSharedMemorySize))
-    lanes /= 2;
-  return lanes;
-}
-
-Result<bool> Planner::add_combine_round(const Combined& heads, int64_t window, int64_t first) {
-  if (!next_alone_rounds(heads.y)) return false;
-  const size_t own = node_index_;
-  begin(own + 1);
-  MOTE_ASSIGN(Quantized made, quantized_of(lanes_of_a_row(heads.y.count())));
-  const bool is_whole = made.x.count() == 1 && made.x.view.offset == 0 && made.x.columns == heads.y.count();
-  if (!is_whole || (made.constants[kKeptConstant] == 0 && made.turned.kind == Bind::none)) {
-    begin(own);
-    return false;
-  }
-  made.constants[2] = word(heads.width);
-  made.constants[4] = static_cast<uint32_t>(heads.sinks.kind != Bind::none);
-  std::vector<Bound> bindings{{Bind::parts, 0, 0}, made.weight};
-  bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
-  for (const Bound& each : {made.turned, heads.positions, heads.sinks}) bindings.push_back(each);
-  std::vector<uint32_t> words{word(splits_), word(window), word(first)};
-  words.resize(8);
-  words.insert(words.end(), made.push.begin(), made.push.end());
-  MOTE_RETURN_IF_ERROR(push({.shader = Shader::combine_round,
-                             .constants = std::move(made.constants),
-                             .bindings = std::move(bindings),
-                             .writes = 0b111100,
-                             .push = std::move(words)}));
-  joined_ = own + 1;
-  return true;
+  const Bound parts = is_split ? Bound{Bind::parts, 0, 0} : bound(y);
+  const int64_t groups = kv_heads * ceil_div(together, heads_at_once);
+  Dispatch dispatch{
+      .shader = Shader::attend,
+      .constants = {word(heads_at_once), word(cache->head_dim), word(width), is_split, sinks.kind != Bind::none,
+                    slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together),
+                    word(node_->integers[3])},
+      .groups = {word(groups), word(tokens), is_split ? word(splits_) : 1},
+      .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, bound(y), parts},
+      .writes = 0b11000000,
+      .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
+               word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
+               word(node_->integers[2]), word(groups)},
+      .of_position = {2 * kv_heads * (cache->head_dim + width), num_heads * (cache->head_dim + width)},
+      .window = node_->integers[1]};
+  std::optional<Quantized> rounding;
+  if (is_split) rounding = rounded_by_last(y, kLanes, shared);
+  add_rounding(rounding, y, is_split ? groups + 1 : 0, &dispatch);
+  return push(std::move(dispatch));
 }
 
 }  // namespace mote::vulkan

@@ -11,6 +11,9 @@ namespace {
 constexpr size_t kCodebookWord = 24;  // of what is pushed: tiles.glsl
 constexpr size_t kExpertWord = 16;    // experts.glsl
 constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10;
+// Of a row that the last workgroup of a product rounds: more are better shared by more invocations.
+constexpr int64_t kMostRoundedByLast = 4096;
+constexpr size_t kRoundingConstants = 20, kRoundsConstant = 27;  // quantize.glsl, product.glsl
 
 uint32_t tokens_together(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
 
@@ -96,7 +99,7 @@ Status Planner::add_embedding() {
   return {};
 }
 
-Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes) const {
+Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes, int64_t shared_bytes) const {
   Quantized made;
   for (size_t i = 0; i < 3; ++i) MOTE_RETURN_IF_ERROR(integer_below(i, 2));
   MOTE_ASSIGN(made.x, rows("inputs[0]", node_->inputs[0]));
@@ -105,7 +108,7 @@ Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes) const {
   MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, made.x.count(), columns, false));
   for (size_t i = 0; i < 3; ++i) made.outputs.push_back(bound(static_cast<uint32_t>(node_->outputs[i].value)));
   const bool is_rotated = node_->integers[2] != 0;
-  const int64_t others = 4 * (std::max<int64_t>(lanes, 16) + lanes + 1);
+  const int64_t others = 4 * (std::max<int64_t>(lanes, 16) + lanes + 2) + shared_bytes;
   const bool is_kept = 4 * columns + others <= device_.limits.maxComputeSharedMemorySize;
   if (is_rotated && !is_kept) {
     if (node_->outputs.size() < 4) {
@@ -115,12 +118,10 @@ Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes) const {
     made.turned = bound(turned);
   }
   const Turn turn = turn_of(columns);
-  made.constants = {0, 0, 0, 0, 0, 0, lanes, 0, 0, 0, 0, 0, 0};
-  for (const uint32_t each :
-       {word(node_->integers[0]), word(static_cast<int>(made.weight.kind != Bind::none)), word(node_->integers[1]),
-        word(node_->integers[2]), is_kept ? word(columns) : 0, lanes, takes_packed_codes()}) {
-    made.constants.push_back(each);
-  }
+  made.constants = {word(node_->integers[0]),    word(static_cast<int>(made.weight.kind != Bind::none)),
+                    word(node_->integers[1]),    word(node_->integers[2]),
+                    is_kept ? word(columns) : 0, lanes,
+                    takes_packed_codes()};
   made.push = {word(columns), word(node_->numbers[0]), word(node_->numbers[1]), word(turn.columns), word(turn.scale)};
   return made;
 }
@@ -128,7 +129,10 @@ Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes) const {
 Status Planner::add_quantize() {
   // A device with few lanes has no use for many invocations, which wait for each other at a cost.
   const uint32_t lanes = device_.is_cpu ? 8 : 64;
-  MOTE_ASSIGN(const Quantized made, quantized_of(lanes));
+  MOTE_ASSIGN(const Quantized made, quantized_of(lanes, 0));
+  std::vector<uint32_t> constants{0, 0, 0, 0, 0, 0, lanes};
+  constants.resize(kRoundingConstants);
+  constants.insert(constants.end(), made.constants.begin(), made.constants.end());
   const RowsView& x = made.x;
   std::vector<Bound> bindings{bound(x.view), made.weight};
   bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
@@ -138,11 +142,56 @@ Status Planner::add_quantize() {
   push_words.resize(8);
   push_words.insert(push_words.end(), made.push.begin(), made.push.end());
   return push({.shader = Shader::quantize,
-               .constants = made.constants,
+               .constants = std::move(constants),
                .groups = spread(x.count()),
                .bindings = std::move(bindings),
                .writes = 0b111100,
                .push = std::move(push_words)});
+}
+
+std::optional<Planner::Quantized> Planner::rounded_by_last(const View& y, uint32_t lanes, int64_t shared_bytes) {
+  const size_t own = node_index_;
+  if (own + 1 >= graph_.nodes.size() || y.count() > kMostRoundedByLast) return std::nullopt;
+  const GraphNode& next = graph_.nodes[own + 1];
+  if (next.op != fb::Op::quantize || next.inputs.empty()) return std::nullopt;
+  if (next.inputs[0].value != node_->outputs[0].value) return std::nullopt;
+  // What this node reads, shaders take for other memory than what the next one writes.
+  const auto slot_of = [&](const GraphView& view) {
+    const bool is_scratch = view.value >= 0 && value_of(view).kind == fb::ValueKind::scratch;
+    return is_scratch ? std::optional(value_of(view).slot) : std::nullopt;
+  };
+  for (const GraphView& output : next.outputs) {
+    const auto is_same = [&](const GraphView& view) { return slot_of(view) && slot_of(view) == slot_of(output); };
+    if (std::ranges::any_of(node_->inputs, is_same) || std::ranges::any_of(node_->outputs, is_same))
+      return std::nullopt;
+  }
+  begin(own + 1);
+  Result<Quantized> made = quantized_of(lanes, shared_bytes);
+  begin(own);
+  // Where something is wrong with the next node, that is said when its turn has come.
+  if (!made.ok() || made->x.count() != 1 || made->x.view.offset != 0 || made->x.columns != y.count())
+    return std::nullopt;
+  joined_ = own + 1;
+  return *std::move(made);
+}
+
+void Planner::add_rounding(const std::optional<Quantized>& rounding, const View& y, int64_t num_counters,
+                           Dispatch* dispatch) {
+  const auto add = [&](const Bound& seen, bool is_written) {
+    dispatch->writes |= is_written ? 1u << dispatch->bindings.size() : 0;
+    dispatch->bindings.push_back(seen.kind == Bind::none ? bound(y) : seen);
+  };
+  const Quantized none{.outputs = std::vector<Bound>(3)};
+  const Quantized& made = rounding ? *rounding : none;
+  add(made.weight, false);
+  for (const Bound& each : made.outputs) add(each, true);
+  add(made.turned, true);
+  add(num_counters > 0 ? counters(num_counters) : Bound(), true);
+  if (!rounding) return;
+  dispatch->constants.resize(kRoundingConstants);
+  dispatch->constants.insert(dispatch->constants.end(), made.constants.begin(), made.constants.end());
+  dispatch->constants.push_back(1);
+  dispatch->push.insert(dispatch->push.end(), made.push.begin(), made.push.end());
 }
 
 Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) const {
@@ -164,7 +213,7 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], 0));
   if (y.count() % made.out != 0) return invalid("outputs[0]: must be rows of %lld", static_cast<long long>(made.out));
   made.rows = y.count() / made.out;
-  made.y = bound(y);
+  made.y = y;
   const int64_t experts = made.pairs != 0 ? made.weight->tensor.size(0) : 1;
   MOTE_ASSIGN(made.bias, parameter("bias", node_->inputs[first + 1], experts * rows_of_weight));
   if (made.pairs != 0) {
@@ -222,6 +271,7 @@ Status Planner::add_product(bool in_groups) {
   if (!in_groups && !(tensor.scales == TileScales{})) return invalid("weight: must have no float16 scales");
   const ProductForm form = form_of(product, in_groups);
   const uint32_t together = form.tokens * (form.uses.has(gpu::GpuFeature::kStaging) ? form.splits : 1);
+  const bool has_rounding = !in_groups && product.rows == 1 && product.pairs == 0 && product.weight->pieces.size() == 1;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
@@ -229,18 +279,28 @@ Status Planner::add_product(bool in_groups) {
     for (size_t i = 0; i < 3; ++i) bindings.push_back(bound(static_cast<uint32_t>(node_->inputs[i].value)));
     bindings.push_back({Bind::weight, product.weight_index, word(piece)});
     if (!in_groups) bindings.push_back({Bind::row_sums, product.weight_index, 0});
-    for (const Bound& each : {product.bias, product.residual, product.y}) bindings.push_back(each);
+    for (const Bound& each : {product.bias, product.residual, bound(product.y)}) bindings.push_back(each);
     const unsigned writes = 1u << (bindings.size() - 1);
-    MOTE_RETURN_IF_ERROR(push(
-        {.shader = in_groups ? group_product_shader(form) : product_shader(form),
-         .constants = with_tiles({tensor.bits, word(tensor.group_size), form.tokens, product.bias.kind != Bind::none,
-                                  product.has_residual(), product.gate, form.invocations(), form.blocks, form.splits},
-                                 tensor, product.pairs, form.stage),
-         .groups = {word(ceil_div(rows, kTileRows * form.blocks)), word(ceil_div(product.rows, together)), 1},
-         .bindings = std::move(bindings),
-         .writes = writes,
-         .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
-         .cost = {0, macs_of(product, part)}}));
+    Dispatch dispatch{
+        .shader = in_groups ? group_product_shader(form) : product_shader(form),
+        .constants = with_tiles({tensor.bits, word(tensor.group_size), form.tokens, product.bias.kind != Bind::none,
+                                 product.has_residual(), product.gate, form.invocations(), form.blocks, form.splits},
+                                tensor, product.pairs, form.stage),
+        .groups = {word(ceil_div(rows, kTileRows * form.blocks)), word(ceil_div(product.rows, together)), 1},
+        .bindings = std::move(bindings),
+        .writes = writes,
+        .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
+        .cost = {0, macs_of(product, part)}};
+    if (has_rounding) {
+      const std::optional<Quantized> rounding =
+          rounded_by_last(product.y, form.invocations(), shared_bytes_of(form, tensor.bits));
+      if (rounding) {
+        dispatch.shader = rounding_product_shader(form);
+        dispatch.push.push_back(dispatch.groups[0]);
+        add_rounding(rounding, product.y, 1, &dispatch);
+      }
+    }
+    MOTE_RETURN_IF_ERROR(push(std::move(dispatch)));
   }
   return {};
 }
@@ -283,7 +343,7 @@ Status Planner::add_float_product() {
                            {Bind::weight, product.weight_index, word(piece)},
                            product.bias,
                            product.residual,
-                           product.y},
+                           bound(product.y)},
               .writes = 0b10000,
               .push = with_codebook(words, tensor),
               .cost = {0, macs_of(product, part)}}));

@@ -1,6 +1,7 @@
 // Nodes to dispatches, one after the other. Functions of families of ops lie in plan_*.cpp.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "backends/vulkan/operands.h"
@@ -27,6 +28,7 @@ class Planner : Operands {
   Status add();
   Status push(Dispatch dispatch);
   int64_t bytes_of(const Dispatch& dispatch) const;
+  Bound counters(int64_t count);
 
   // What both kinds of product have in common.
   struct Product {
@@ -34,8 +36,9 @@ class Planner : Operands {
     uint32_t weight_index = 0;
     uint32_t gate = 0;
     int64_t columns = 0, out = 0, rows = 0;
-    int64_t pairs = 0;              // outputs of an input, each of an expert; 0: there are none
-    Bound bias{}, residual{}, y{};  // residual: with experts, their numbers
+    int64_t pairs = 0;  // outputs of an input, each of an expert; 0: there are none
+    View y{};
+    Bound bias{}, residual{};  // residual: with experts, their numbers
     uint32_t residual_offset = 0, residual_stride = 0;
 
     bool has_residual() const { return residual.kind != Bind::none && pairs == 0; }
@@ -59,8 +62,12 @@ class Planner : Operands {
     std::vector<Bound> outputs{};
     std::vector<uint32_t> constants{}, push{};
   };
-  // lanes: invocations of a workgroup
-  Result<Quantized> quantized_of(uint32_t lanes) const;
+  // lanes: invocations of a workgroup, which takes so much shared memory already
+  Result<Quantized> quantized_of(uint32_t lanes, int64_t shared_bytes) const;
+  // How the next node rounds the row that this one makes, where the last workgroup of this one's dispatch can do it.
+  std::optional<Quantized> rounded_by_last(const View& y, uint32_t lanes, int64_t shared_bytes);
+  // What such a dispatch sees beside `y`, from its 8th binding on, and with ROUNDS.
+  void add_rounding(const std::optional<Quantized>& rounding, const View& y, int64_t num_counters, Dispatch* dispatch);
   const ProductForm& calls_form() const { return tokens_ == 1 ? device_.products.one : device_.products.many; }
   ProductForm form_of(const Product& product, bool in_groups) const;
   uint32_t takes_packed_codes() const { return calls_form().uses.has(gpu::GpuFeature::kDot) ? 1 : 0; }
@@ -110,17 +117,6 @@ class Planner : Operands {
   Status add_heads();
   Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
   Status add_attention();
-  // What draws the splits of a token's heads together, with the rounding of the row where that comes next and nobody
-  // else reads it.
-  struct Combined {
-    Bound positions{}, sinks{};
-    View y{};
-    int64_t num_heads = 0, width = 0;
-  };
-  Status add_combine(const Combined& heads);
-  Result<bool> add_combine_round(const Combined& heads, int64_t window, int64_t first);
-  bool next_alone_rounds(const View& y) const;
-  uint32_t lanes_of_a_row(int64_t columns) const;
 
   const int64_t splits_;
   const DeviceTraits& device_;

@@ -13,12 +13,6 @@ MOTE_VULKAN_WORDS(append)
 MOTE_VULKAN_WORDS(attend)
 #include "attend.spv.inc"
     ;
-MOTE_VULKAN_WORDS(combine)
-#include "combine.spv.inc"
-    ;
-MOTE_VULKAN_WORDS(combine_round)
-#include "combine_round.spv.inc"
-    ;
 MOTE_VULKAN_WORDS(embedding)
 #include "embedding.spv.inc"
     ;
@@ -55,8 +49,14 @@ MOTE_VULKAN_WORDS(pick)
 MOTE_VULKAN_WORDS(product)
 #include "product.spv.inc"
     ;
+MOTE_VULKAN_WORDS(product_rounds)
+#include "product_rounds.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(product_dot)
 #include "product_dot.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product_dot_rounds)
+#include "product_dot_rounds.spv.inc"
     ;
 MOTE_VULKAN_WORDS(product_dot_staged)
 #include "product_dot_staged.spv.inc"
@@ -64,11 +64,17 @@ MOTE_VULKAN_WORDS(product_dot_staged)
 MOTE_VULKAN_WORDS(product_dot_subgroups)
 #include "product_dot_subgroups.spv.inc"
     ;
+MOTE_VULKAN_WORDS(product_dot_subgroups_rounds)
+#include "product_dot_subgroups_rounds.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(product_staged)
 #include "product_staged.spv.inc"
     ;
 MOTE_VULKAN_WORDS(product_subgroups)
 #include "product_subgroups.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(product_subgroups_rounds)
+#include "product_subgroups_rounds.spv.inc"
     ;
 MOTE_VULKAN_WORDS(quantize)
 #include "quantize.spv.inc"

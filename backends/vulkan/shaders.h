@@ -8,10 +8,11 @@ namespace mote::vulkan {
 
 // clang-format off
 #define MOTE_VULKAN_SHADERS(X) \
-  X(append) X(attend) X(combine) X(combine_round) X(embedding) X(firsts) X(float_product) X(group_product) \
+  X(append) X(attend) X(embedding) X(firsts) X(float_product) X(group_product) \
   X(group_product_dot) X(heads) \
-  X(largest) X(map) X(matmul) X(norm) X(pick) X(product) X(product_dot) X(product_dot_staged) X(product_dot_subgroups) \
-  X(product_staged) X(product_subgroups) X(quantize) X(quantize_groups) X(reduce) X(rope) X(rope_table) X(rotate) \
+  X(largest) X(map) X(matmul) X(norm) X(pick) X(product) X(product_dot) X(product_dot_rounds) X(product_dot_staged) X(product_dot_subgroups) \
+  X(product_dot_subgroups_rounds) X(product_rounds) X(product_staged) X(product_subgroups) X(product_subgroups_rounds) \
+  X(quantize) X(quantize_groups) X(reduce) X(rope) X(rope_table) X(rotate) \
   X(row_sums) X(scatter) X(short_conv) X(softmax) X(top)
 // clang-format on
 

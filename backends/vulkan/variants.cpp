@@ -91,6 +91,19 @@ Shader product_shader(const ProductForm& form) {
   return has_dot ? Shader::product_dot : Shader::product;
 }
 
+Shader rounding_product_shader(const ProductForm& form) {
+  switch (product_shader(form)) {
+    case Shader::product_dot: return Shader::product_dot_rounds;
+    case Shader::product_subgroups: return Shader::product_subgroups_rounds;
+    case Shader::product_dot_subgroups: return Shader::product_dot_subgroups_rounds;
+    default: return Shader::product_rounds;
+  }
+}
+
+int64_t shared_bytes_of(const ProductForm& form, uint32_t bits) {
+  return static_cast<int64_t>(shared_bytes(form, bits));
+}
+
 Shader group_product_shader(const ProductForm& form) {
   return form.uses.has(GpuFeature::kDot) ? Shader::group_product_dot : Shader::group_product;
 }

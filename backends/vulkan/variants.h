@@ -46,7 +46,11 @@ Result<std::optional<gpu::GpuFeatures>> forced_product_features(gpu::GpuFeatures
 // The form for rows of a weight of so many bits within the limits of a device: no more tokens than there are rows, and
 // no staging where they are too few for it.
 ProductForm fitted(ProductForm form, uint32_t bits, int64_t rows, const VkPhysicalDeviceLimits& limits, bool is_cpu);
+// Of shared memory.
+int64_t shared_bytes_of(const ProductForm& form, uint32_t bits);
 Shader product_shader(const ProductForm& form);
+// Whose last workgroup rounds the row: of a form that stages nothing.
+Shader rounding_product_shader(const ProductForm& form);
 Shader group_product_shader(const ProductForm& form);
 
 // "dot+staging 4x4x8x1": features, blocks, splits, tokens, stage.

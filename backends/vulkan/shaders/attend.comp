@@ -1,14 +1,16 @@
 // mote.attention for one token and one head of keys, with the heads of queries that share it, HEADS at a time. Positions are taken 64 at
-// a time and in splits of 256, whatever the call, so that a token's result does not depend on its neighbours in a call.
+// a time and in splits of 256, whatever the call, so that a token's result does not depend on its neighbours in a call. A single token's
+// splits are workgroups: the last one of a head's draws them together, and the last one of all rounds the row for the product that reads it.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "common.glsl"
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint HEADS = 1;         // of queries, that a workgroup takes
 layout(constant_id = 7) const uint TOGETHER = 1;      // of queries, that share a head of keys
 layout(constant_id = 1) const uint WIDTH = 64;        // of a key
 layout(constant_id = 2) const uint VALUE_WIDTH = 64;
-layout(constant_id = 3) const bool IS_SPLIT = false;  // whether a workgroup takes one split and leaves it to combine.comp
+layout(constant_id = 3) const bool IS_SPLIT = false;  // whether a workgroup takes one split, of a single token
 layout(constant_id = 4) const bool HAS_SINKS = false;
 layout(constant_id = 5) const bool HAS_SLOPES = false;
 layout(constant_id = 8) const bool IS_BIDIRECTIONAL = false;  // whether positions behind a token are seen that the call fills
@@ -20,9 +22,21 @@ layout(binding = 2) readonly buffer Values { uint values[]; };
 layout(binding = 3) readonly buffer Positions { uint positions[]; };
 layout(binding = 4) readonly buffer Sinks { float sinks[]; };
 layout(binding = 5) readonly buffer Slopes { float slopes[]; };
-layout(binding = 6) writeonly buffer Y { float y[]; };
-
+layout(binding = 6) coherent buffer Y { float y[]; };
+layout(binding = 7) coherent buffer Parts { float parts[]; };  // of each head and split: the largest score, the sum, outputs
+layout(binding = 8) readonly buffer NormWeight { float norm_weight[]; };
+layout(binding = 9) writeonly buffer Codes { uint new_codes[]; };
+layout(binding = 10) writeonly buffer Rows { uvec2 new_rows[]; };
+layout(binding = 11) writeonly buffer Sums { uint new_sums[]; };
+layout(binding = 12) coherent buffer Turned { float turned[]; };
+layout(constant_id = 27) const bool ROUNDS = false;
+#define COUNTERS_AT 13
+#include "last.glsl"
 #include "softmax.glsl"
+
+float source(uint k) { return y[k]; }
+#define QUANTIZED_AT 11
+#include "quantize.glsl"
 
 shared float queries[HEADS * WIDTH];
 shared float scores[HEADS * 64];
@@ -38,7 +52,34 @@ uint head_of(uint h) {
   return gl_WorkGroupID.x / kChunks * TOGETHER + min(gl_WorkGroupID.x % kChunks * HEADS + h, TOGETHER - 1);
 }
 
-// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits; first positions that are seen in spite of the window
+void write(uint item, uint token, Total total) {
+  uint index = gl_LocalInvocationID.x + 64 * item, h = index / (VALUE_WIDTH / 2), head = head_of(h);
+  if (index >= HEADS * VALUE_WIDTH / 2 || !is_there(h)) return;
+  vec2 mean = finish(total, item, HAS_SINKS, HAS_SINKS ? sinks[head] : 0.0);
+  uint at = (token * push[0] * TOGETHER + head) * VALUE_WIDTH + 2 * (index % (VALUE_WIDTH / 2));
+  y[at] = mean.x;
+  y[at + 1] = mean.y;
+}
+
+uint part_at(uint head, uint split) { return (head * push[8] + split) * (VALUE_WIDTH + 2); }
+
+// What was left of the splits first .. last of the workgroup's heads.
+void combine(uint first, uint last) {
+  Total total;
+  begin(total);
+  for (uint item = 0; item < ITEMS; ++item) {
+    uint index = gl_LocalInvocationID.x + 64 * item, pair = index % (VALUE_WIDTH / 2);
+    if (index >= HEADS * VALUE_WIDTH / 2) break;
+    for (uint split = first; split <= last; ++split) {
+      uint at = part_at(head_of(index / (VALUE_WIDTH / 2)), split);
+      add_split(total, item, parts[at], parts[at + 1], vec2(parts[at + 2 + 2 * pair], parts[at + 3 + 2 * pair]));
+    }
+    write(item, 0, total);
+  }
+}
+
+// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits; first positions that are seen in
+//   spite of the window; workgroups of a split; from 11 on as quantize.glsl says
 void main() {
   uint lane = gl_LocalInvocationID.x, kv_head = gl_WorkGroupID.x / kChunks, token = gl_WorkGroupID.y, kv_heads = push[0];
   uint position = positions[token], pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
@@ -52,7 +93,8 @@ void main() {
   }
   Total total;
   begin(total);
-  uint split = IS_SPLIT ? gl_WorkGroupID.z : push[9] != 0 ? 0 : first_visible / 256, last = IS_SPLIT ? split : end / 256;
+  const uint first_split = push[9] != 0 ? 0 : first_visible / 256, last_split = end / 256;
+  uint split = IS_SPLIT ? gl_WorkGroupID.z : first_split, last = IS_SPLIT ? split : last_split;
   for (; split <= last; ++split) {
     // Of this split alone.
     vec2 outputs[ITEMS];
@@ -120,14 +162,14 @@ void main() {
       for (uint item = 0; item < ITEMS; ++item) {
         uint index = lane + 64 * item;
         if (index >= HEADS * value_pairs) break;
-        uint h = index / value_pairs, head = head_of(h);
+        uint h = index / value_pairs;
         if (!is_there(h)) break;
-        uint at = ((token * kv_heads * TOGETHER + head) * push[8] + split) * (VALUE_WIDTH + 2);
-        y[at + 2 + 2 * (index % value_pairs)] = outputs[item].x;
-        y[at + 3 + 2 * (index % value_pairs)] = outputs[item].y;
+        uint at = part_at(head_of(h), split);
+        parts[at + 2 + 2 * (index % value_pairs)] = outputs[item].x;
+        parts[at + 3 + 2 * (index % value_pairs)] = outputs[item].y;
         if (index % value_pairs == 0) {
-          y[at] = largest[h];
-          y[at + 1] = sums[h];
+          parts[at] = largest[h];
+          parts[at + 1] = sums[h];
         }
       }
     } else {
@@ -139,15 +181,11 @@ void main() {
       }
     }
   }
-  if (IS_SPLIT) return;
-  for (uint item = 0; item < ITEMS; ++item) {
-    uint index = lane + 64 * item;
-    if (index >= HEADS * value_pairs) break;
-    uint head = head_of(index / value_pairs);
-    if (!is_there(index / value_pairs)) break;
-    vec2 mean = finish(total, item, HAS_SINKS, HAS_SINKS ? sinks[head] : 0.0);
-    uint at = (token * kv_heads * TOGETHER + head) * VALUE_WIDTH + 2 * (index % value_pairs);
-    y[at] = mean.x;
-    y[at + 1] = mean.y;
+  if (!IS_SPLIT) {
+    for (uint item = 0; item < ITEMS; ++item) write(item, token, total);
+    return;
   }
+  if (!is_last_of(gl_WorkGroupID.x, push[8])) return;
+  combine(first_split, last_split);
+  if (ROUNDS && is_last_of(push[10], push[10])) quantize_row(0);
 }

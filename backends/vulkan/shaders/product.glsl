@@ -1,7 +1,8 @@
 // mote.linear and mote.gated_linear over tiles with int8 activations: sums of integers are exact, and scaled in the order
 // of docs/ops.md. An invocation makes 4 rows for TOKENS tokens, so that codes which it has read serve 16 products; 4 of them
 // make the 16 rows of a block. A workgroup has BLOCKS blocks, and SPLITS times as many invocations: they share the groups of
-// a row, or, where STAGED is defined, take TOKENS tokens each of what all of them stage. Includers define DOT, SUBGROUPS, STAGED.
+// a row, or, where STAGED is defined, take TOKENS tokens each of what all of them stage. Where ROUNDS is defined, the last workgroup
+// rounds the one row that there is for the next product. Includers define DOT, SUBGROUPS, STAGED, ROUNDS.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "common.glsl"
@@ -24,7 +25,12 @@ layout(binding = 3) readonly buffer Weight { uvec4 weight[]; };  // of 4 rows
 layout(binding = 4) readonly buffer RowSums { int row_sums[]; };
 layout(binding = 5) readonly buffer Bias { float bias[]; };
 layout(binding = 6) readonly buffer Residual { float residual[]; };
+#ifdef ROUNDS
+layout(binding = 7) coherent buffer Y { float y[]; };
+#include "rounds.glsl"
+#else
 layout(binding = 7) writeonly buffer Y { float y[]; };
+#endif
 
 #include "experts.glsl"
 
@@ -66,8 +72,26 @@ vec4 finished(uint block, uint quad, uint t) {
   return value;
 }
 
+void write(uint block, uint quad, uint first_token, vec4 gates[TOKENS]) {
+  uint first = push[3] + 16 * block + 4 * quad;
+  EACH_TOKEN {
+    uint token = first_token + t;
+    if (token < push[1]) {
+      precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), quad, t);
+      if (GATE != 0) value = gates[t] * value;
+      [[unroll]] for (uint i = 0; i < 4; ++i) {
+        if (first + i < push[2]) {
+          precise float each = value[i];
+          if (HAS_RESIDUAL) each = each + residual[push[5] + token * push[6] + first + i];
+          y[token * push[4] + first + i] = each;
+        }
+      }
+    }
+  }
+}
+
 // push: columns, tokens, rows, first row of the piece, columns of y, residual: offset and stride of a token,
-//   blocks to the rows of `up`, rows of the weight
+//   blocks to the rows of `up`, rows of the weight; from 9 on as rounds.glsl says
 void main() {
   Place at = own_place();
   uint last_block = (push[2] - push[3] + 15) / 16 - 1;
@@ -84,20 +108,8 @@ void main() {
     }
     multiply(at, push[7], last_block);
   }
-  if (!at.has_sums || own != block) return;
-  uint first = push[3] + 16 * block + 4 * at.quad;
-  EACH_TOKEN {
-    uint token = first_token + t;
-    if (token < push[1]) {
-      precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), at.quad, t);
-      if (GATE != 0) value = gates[t] * value;
-      [[unroll]] for (uint i = 0; i < 4; ++i) {
-        if (first + i < push[2]) {
-          precise float each = value[i];
-          if (HAS_RESIDUAL) each = each + residual[push[5] + token * push[6] + first + i];
-          y[token * push[4] + first + i] = each;
-        }
-      }
-    }
-  }
+  if (at.has_sums && own == block) write(block, at.quad, first_token, gates);
+#ifdef ROUNDS
+  round_by_last();
+#endif
 }

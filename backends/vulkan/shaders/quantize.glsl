@@ -1,12 +1,12 @@
 // A row of floats, after its norm and its turn, as 8-bit codes with a scale and a zero point (docs/ops.md, "Numerics of
 // activations"). The includer has QUANTIZED_AT, where the words in push begin, float source(k) and new_codes.
-layout(constant_id = 13) const bool HAS_NORM = false;
-layout(constant_id = 14) const bool HAS_NORM_WEIGHT = false;
-layout(constant_id = 15) const bool IS_SYMMETRIC = false;  // as rotated rows are rounded
-layout(constant_id = 16) const bool IS_ROTATED = false;
-layout(constant_id = 17) const uint KEPT = 0;    // columns, where shared memory has room for the row
-layout(constant_id = 18) const uint LANES = 64;  // invocations of a workgroup
-layout(constant_id = 19) const bool IS_PACKED = false;  // for integer dot products
+layout(constant_id = 20) const bool HAS_NORM = false;
+layout(constant_id = 21) const bool HAS_NORM_WEIGHT = false;
+layout(constant_id = 22) const bool IS_SYMMETRIC = false;  // as rotated rows are rounded
+layout(constant_id = 23) const bool IS_ROTATED = false;
+layout(constant_id = 24) const uint KEPT = 0;    // columns, where shared memory has room for the row
+layout(constant_id = 25) const uint LANES = 64;  // invocations of a workgroup
+layout(constant_id = 26) const bool IS_PACKED = false;  // for integer dot products
 #include "codes.glsl"
 
 shared float kept[KEPT == 0 ? 1 : KEPT];

@@ -42,7 +42,6 @@ void turn_part(uint begin, uint count, float scale, bool is_back) {
 }
 
 void turn_row(uint begin, uint columns, uint count, float scale, bool is_back) {
-  uint last = begin + columns - count;
-  turn_part(is_back ? last : begin, count, scale, is_back);
-  if (last != begin) turn_part(is_back ? begin : last, count, scale, is_back);
+  uint last = begin + columns - count, parts = last == begin ? 1 : 2;
+  for (uint part = 0; part < parts; ++part) turn_part((part == 1) != is_back ? last : begin, count, scale, is_back);
 }

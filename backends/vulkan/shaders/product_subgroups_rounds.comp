@@ -1,0 +1,8 @@
+// product_subgroups_rounds: see product.glsl.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#define SUBGROUPS
+#define ROUNDS
+#include "product.glsl"
