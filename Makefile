@@ -139,9 +139,9 @@ $(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PY
 	$(call timed,test-python,$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests)
 	@touch $@
 
-# XNNPACK beside the CPU's kernels on every model type. `make test` has some of each family.
+# XNNPACK beside the CPU's kernels on every model type, and types under other names. `make test` has some of each family.
 test-backends: $(STAMPS)/test-packages out/demo.mote
-	MOTE_TEST_ALL_TYPES=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends
+	MOTE_TEST_ALL_TYPES=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends tests/contracts/test_new_types.py
 
 # Downloads of 200 MB, each killed at 50 random points, from a server with faults. `make test` has a small one.
 test-downloads: $(STAMPS)/test-packages

@@ -26,8 +26,8 @@ MAX_AFTER_A_MOVED_CODE = 5e-2
 # Some of each family.
 SOME = """
 apertus bitnet bloom cohere2 deepseek_v3 diffllama falcon gemma2 gemma3n_text gemma4_text glm4 glm4_moe_lite gpt2
-gpt_bigcode gpt_neo gpt_oss gptj granitemoeshared helium hrm_text laguna lfm2_moe llama minicpm3 minimax_m2
-modernbert-decoder mpt nemotron olmo2 opt phi phi3 qwen2_moe qwen3 stablelm xglm
+gpt_bigcode gpt_neo gpt_oss gptj granitemoeshared helium hrm_text laguna lfm2_moe llama llama4_text minicpm3 minimax_m2
+modernbert-decoder mpt nemotron olmo2 opt phi phi3 qwen2_moe qwen3 rwkv stablelm xglm
 """.split()  # noqa: SIM905
 ALL = [row.name for row in ROWS if not row.failure and not row.variant]
 
