@@ -45,6 +45,7 @@ struct Plan {
   std::vector<Dispatch> dispatches;
   std::vector<uint64_t> slot_offsets;  // in the arena
   uint64_t arena_bytes = 0;
+  int64_t splits = 0;                             // that it was made for; 0: it is the same for any number
   uint64_t parts_bytes = 0;                       // of splits of attentions
   uint64_t counters_bytes = 0;                    // 0 before and after each call
   std::vector<std::pair<uint32_t, int64_t>> ids;  // inputs whose numbers must be below

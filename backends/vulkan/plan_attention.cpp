@@ -8,14 +8,24 @@ namespace mote::vulkan {
 namespace {
 
 constexpr int64_t kQueryHeads = 16,  // of a workgroup
-    kLayouts = 3;
+    kMostTileRows = 16, kMostTileOutputs = 2048, kLayouts = 3;
 
-uint32_t shared_bytes(int64_t num_heads, int64_t width) { return word(4 * num_heads * (width + kLanes + 3)); }
+int64_t shared_bytes(int64_t num_heads, int64_t width) { return 4 * num_heads * (width + kLanes + 3); }
+int64_t shared_bytes_of_tile(int64_t rows, int64_t width) { return 4 * rows * (width + kLanes + 10); }
 
-int64_t heads_of_a_workgroup(int64_t together, int64_t width, const VkPhysicalDeviceLimits& limits) {
+int64_t heads_of_a_workgroup(int64_t together, int64_t width, int64_t limit) {
   int64_t heads = std::min(together, kQueryHeads);
-  while (heads > 1 && shared_bytes(heads, width) > limits.maxComputeSharedMemorySize) --heads;
+  while (heads > 1 && shared_bytes(heads, width) > limit) --heads;
   return heads;
+}
+
+// Queries of attend_tile.comp: of several tokens where that many heads do not fill it, but of no more than there are.
+int64_t rows_of_tile(const GraphCache& cache, int64_t queries, int64_t limit) {
+  int64_t rows = kMostTileRows;
+  while (rows > 4 && (shared_bytes_of_tile(rows, cache.head_dim) > limit ||
+                      rows * cache.value_head_dim > kMostTileOutputs || rows / 2 >= queries))
+    rows /= 2;
+  return rows;
 }
 
 // What heads.comp is told of its views. query_heads: 0: there are no queries
@@ -172,7 +182,7 @@ Status Planner::add_attention() {
   }
   MOTE_ASSIGN(const Bound sinks, parameter("sinks", node_->inputs[4], num_heads));
   MOTE_ASSIGN(const Bound slopes, parameter("slopes", node_->inputs[5], num_heads));
-  const int64_t width = cache->value_head_dim, together = num_heads / kv_heads;
+  const int64_t width = cache->value_head_dim;
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], tokens * num_heads * width));
   if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
   plan_.positions.push_back(positions.value);
@@ -180,33 +190,66 @@ Status Planner::add_attention() {
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[1], keys, kv_heads, cache->head_dim, positions));
   if (node_->inputs[2].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
-  const bool is_split = tokens == 1;
-  const int64_t heads_at_once = heads_of_a_workgroup(together, cache->head_dim, device_.limits);
-  const uint32_t shared = shared_bytes(heads_at_once, cache->head_dim);
-  MOTE_REQUIRE(shared <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
-               "%s.nodes[%zu] (attention): takes %u bytes of shared memory: the GPU has %u", graph_.place.c_str(),
-               node_index_, shared, device_.limits.maxComputeSharedMemorySize);
-  if (is_split) {
-    plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * num_heads * splits_ * (width + 2)));
-  }
-  const Bound parts = is_split ? Bound{Bind::parts, 0, 0} : bound(y);
-  const int64_t groups = kv_heads * ceil_div(together, heads_at_once);
-  Dispatch dispatch{
-      .shader = Shader::attend,
-      .constants = {word(heads_at_once), word(cache->head_dim), word(width), is_split, sinks.kind != Bind::none,
-                    slopes.kind != Bind::none, word(ceil_div(heads_at_once * width / 2, kLanes)), word(together),
-                    word(node_->integers[3])},
-      .groups = {word(groups), word(tokens), is_split ? word(splits_) : 1},
-      .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, bound(y), parts},
-      .writes = 0b11000000,
-      .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
-               word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
-               word(node_->integers[2]), word(groups)},
-      .of_position = {2 * kv_heads * (cache->head_dim + width), num_heads * (cache->head_dim + width)},
+  AttentionCall call{.cache = cache,
+                     .num_heads = num_heads,
+                     .y = y,
+                     .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, bound(y)},
+                     .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
+                              word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
+                              word(node_->integers[2])}};
+  return tokens == 1 ? add_attention_of_one(std::move(call)) : add_attention_tiles(std::move(call), tokens);
+}
+
+Status Planner::require_shared(int64_t bytes) const {
+  MOTE_REQUIRE(bytes <= device_.limits.maxComputeSharedMemorySize, Code::kUnsupportedBackend,
+               "%s.nodes[%zu] (attention): takes %lld bytes of shared memory: the GPU has %u", graph_.place.c_str(),
+               node_index_, static_cast<long long>(bytes), device_.limits.maxComputeSharedMemorySize);
+  return {};
+}
+
+Dispatch Planner::attention_dispatch(AttentionCall call, int64_t heads, int64_t items) const {
+  const GraphCache& cache = *call.cache;
+  const int64_t widths = cache.head_dim + cache.value_head_dim;
+  const auto is_there = [&](size_t binding) { return call.bindings[binding].kind != Bind::none; };
+  return {
+      .constants = {word(heads), word(cache.head_dim), word(cache.value_head_dim), 0, is_there(4), is_there(5),
+                    word(ceil_div(items, kLanes)), word(call.num_heads / cache.num_heads), word(node_->integers[3])},
+      .bindings = std::move(call.bindings),
+      .writes = 0b1000000,
+      .push = std::move(call.push),
+      .of_position = {2 * cache.num_heads * widths, call.num_heads * widths},
       .window = node_->integers[1]};
-  std::optional<Quantized> rounding;
-  if (is_split) rounding = rounded_by_last(y, kLanes, shared);
-  add_rounding(rounding, y, is_split ? groups + 1 : 0, &dispatch);
+}
+
+Status Planner::add_attention_of_one(AttentionCall call) {
+  const GraphCache& cache = *call.cache;
+  const int64_t together = call.num_heads / cache.num_heads, width = cache.value_head_dim;
+  const int64_t heads = heads_of_a_workgroup(together, cache.head_dim, device_.limits.maxComputeSharedMemorySize);
+  const int64_t shared = shared_bytes(heads, cache.head_dim), groups = cache.num_heads * ceil_div(together, heads);
+  MOTE_RETURN_IF_ERROR(require_shared(shared));
+  plan_.splits = splits_;
+  plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * call.num_heads * splits_ * (width + 2)));
+  const View y = call.y;
+  Dispatch dispatch = attention_dispatch(std::move(call), heads, heads * width / 2);
+  dispatch.shader = Shader::attend;
+  dispatch.groups = {word(groups), 1, word(splits_)};
+  dispatch.bindings.push_back({Bind::parts, 0, 0});
+  dispatch.writes |= 0b10000000;
+  dispatch.push.push_back(word(groups));
+  add_rounding(rounded_by_last(y, kLanes, shared), y, groups + 1, &dispatch);
+  return push(std::move(dispatch));
+}
+
+Status Planner::add_attention_tiles(AttentionCall call, int64_t tokens) {
+  const GraphCache& cache = *call.cache;
+  const int64_t together = call.num_heads / cache.num_heads;
+  const int64_t rows = rows_of_tile(cache, together * tokens, device_.limits.maxComputeSharedMemorySize);
+  MOTE_RETURN_IF_ERROR(require_shared(shared_bytes_of_tile(rows, cache.head_dim)));
+  const int64_t heads = std::min(together, rows);
+  Dispatch dispatch = attention_dispatch(std::move(call), heads, rows / 4 * cache.value_head_dim / 2);
+  dispatch.shader = Shader::attend_tile;
+  dispatch.constants[3] = word(rows);
+  dispatch.groups = {word(cache.num_heads * ceil_div(together, heads)), word(ceil_div(tokens, rows / heads)), 1};
   return push(std::move(dispatch));
 }
 

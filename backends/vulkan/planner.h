@@ -117,6 +117,19 @@ class Planner : Operands {
   Status add_heads();
   Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
   Status add_attention();
+  // What both shaders of attention have in common.
+  struct AttentionCall {
+    const GraphCache* cache = nullptr;
+    int64_t num_heads = 0;
+    View y{};
+    std::vector<Bound> bindings{};
+    std::vector<uint32_t> push{};
+  };
+  // heads: of queries, of a workgroup; items: pairs of outputs that it makes at a time
+  Dispatch attention_dispatch(AttentionCall call, int64_t heads, int64_t items) const;
+  Status require_shared(int64_t bytes) const;
+  Status add_attention_of_one(AttentionCall call);
+  Status add_attention_tiles(AttentionCall call, int64_t tokens);
 
   const int64_t splits_;
   const DeviceTraits& device_;

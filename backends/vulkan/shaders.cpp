@@ -13,6 +13,9 @@ MOTE_VULKAN_WORDS(append)
 MOTE_VULKAN_WORDS(attend)
 #include "attend.spv.inc"
     ;
+MOTE_VULKAN_WORDS(attend_tile)
+#include "attend_tile.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(embedding)
 #include "embedding.spv.inc"
     ;

@@ -1,36 +1,30 @@
-// Splits of an attention drawn together one after the other: the same whoever does it. ITEMS is the includer's.
-#include "gates.glsl"
+// Splits of an attention drawn together one after the other: the same whoever does it.
 
-struct Total {
-  float largest[ITEMS], sums[ITEMS];
-  vec2 outputs[ITEMS];
-};
-
-void begin(out Total total) {
-  for (uint i = 0; i < ITEMS; ++i) {
-    total.largest[i] = -kInfinity;
-    total.sums[i] = 0.0;
-    total.outputs[i] = vec2(0.0);
-  }
-}
-
-void add_split(inout Total total, uint i, float largest, float sum, vec2 outputs) {
+// Of what there is and of one more split: the largest score, the sum, and what outputs of both are scaled by.
+void merge(inout float all_largest, inout float all_sum, float largest, float sum, out float before, out float now) {
+  before = 1.0;
+  now = 0.0;
   if (largest == -kInfinity) return;
-  float most = max(total.largest[i], largest);
-  precise float before = total.largest[i] == -kInfinity ? 0.0 : exp(total.largest[i] - most), now = exp(largest - most);
-  precise float sums = total.sums[i] * before + sum * now;
-  precise vec2 all = total.outputs[i] * before + outputs * now;
-  total.largest[i] = most;
-  total.sums[i] = sums;
-  total.outputs[i] = all;
+  float most = max(all_largest, largest);
+  precise float scale = all_largest == -kInfinity ? 0.0 : exp(all_largest - most), own_scale = exp(largest - most);
+  precise float sums = all_sum * scale + sum * own_scale;
+  before = scale;
+  now = own_scale;
+  all_largest = most;
+  all_sum = sums;
 }
 
-vec2 finish(in Total total, uint i, bool has_sink, float sink) {
-  precise float sum = total.sums[i];
-  vec2 outputs = total.outputs[i];
-  if (has_sink) {
-    float most = max(total.largest[i], sink);
-    float factor = exp(total.largest[i] - most);
+vec2 merged_outputs(vec2 all, vec2 outputs, float largest, float before, float now) {
+  precise vec2 merged = all * before + outputs * now;
+  return largest == -kInfinity ? all : merged;
+}
+
+// sink: of minus infinity there is none
+vec2 finished(float largest, float all_sum, vec2 outputs, float sink) {
+  precise float sum = all_sum;
+  if (sink != -kInfinity) {
+    float most = max(largest, sink);
+    precise float factor = exp(largest - most);
     sum = sum * factor + exp(sink - most);
     outputs *= factor;
   }

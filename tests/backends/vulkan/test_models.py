@@ -64,9 +64,11 @@ def test_calls_of_any_length_give_the_same_bits(both):
     assert np.array_equal(last[0], last[1]) and np.array_equal(last[0], last[2])
 
 
-@pytest.mark.parametrize("recipe", ["4w", "8da4w"])
-def test_calls_of_any_length_give_the_same_bits_of_experts_and_states(recipe, tmp_path, vulkan):
-    save_tiny_checkpoint("lfm2_moe", tmp_path / "checkpoint")
+# Experts and states; windows and sinks; softcaps; slopes; values narrower than keys.
+@pytest.mark.parametrize("name,recipe", [("lfm2_moe", "4w"), ("lfm2_moe", "8da4w"), ("gpt_oss", "4w"),
+                                         ("gemma2", "4w"), ("bloom", "4w"), ("deepseek_v3", "4w")])  # fmt: skip
+def test_calls_of_any_length_give_the_same_bits_whatever_they_compute(name, recipe, tmp_path, vulkan):
+    save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
     api.export(tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe=recipe, group_size=32, check="off")
     ids, model, last = list(range(3, 43)), Model.load(path, backend="vulkan"), []
