@@ -18,6 +18,7 @@ with quiet_imports():
 from llm_export.calibrate import Calibration, calibrate, count_matrices, opened
 from llm_export.calibrate.planner import count_steps, plan_bits
 from llm_export.calibrate.text import DEFAULT, read_sequences
+from llm_export.capture.draft_heads import DraftHeadWarning
 from llm_export.capture.latent_attention import absorb
 from llm_export.capture.methods import Captured
 from llm_export.check import CheckResult, check_targets, choose_mode
@@ -210,10 +211,11 @@ def _making(output: Path, weights_file: Path | None) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _caught() -> Iterator[list[warnings.WarningMessage]]:
-    """Yields the list of the warnings of quantizers; others are ignored."""
+    """Yields the list of the warnings of quantizers and of draft heads; others are ignored."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", QuantizationWarning)
+        warnings.simplefilter("always", DraftHeadWarning)
         yield caught
 
 

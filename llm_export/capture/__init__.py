@@ -26,6 +26,7 @@ from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 from llm_export.capture import (  # noqa: F401  (they register)
     architectures,
     complex_numbers,
+    draft_heads,
     experts,
     guards,
     index_scores,
@@ -35,11 +36,11 @@ from llm_export.capture import (  # noqa: F401  (they register)
     sparse_ops,
 )
 from llm_export.capture.methods import Captured
-from llm_export.capture.programs import with_output
+from llm_export.capture.programs import with_outputs
 from llm_export.checkpoint import Checkpoint
 from llm_export.checkpoint.embedding import is_bidirectional
 from llm_export.errors import UnsupportedError
-from llm_export.program.instructions import EMBED
+from llm_export.program.instructions import EMBED, MTP
 from llm_export.program.specs import StateSpec, WeightSpec
 from llm_export.quiet import prints_in_notes
 
@@ -70,6 +71,8 @@ class CaptureContext:
         self.names = {id(module): name for name, module in model.named_modules()}
         self.positions: Tensor | None = None
         self.states: list[StateSpec] = []
+        self.num_kept = 0  # states of programs that were traced before
+        self.keeps_all = is_bidirectional(model.config)  # whether caches hold what a window hides too
         self.touched: set[str] = set()  # paths of modules that used a state
         self._cached: list[tuple[Tensor, Tensor, int, int]] = []  # keys, values, window, state
         self.bidirectional = is_bidirectional(model.config)
@@ -79,7 +82,7 @@ class CaptureContext:
     def start(self, positions: Tensor) -> None:
         """Begins a trace; positions: int64 [1, T]."""
         self.positions = positions
-        self.states.clear()
+        del self.states[self.num_kept :]
         self.touched.clear()
         self._cached.clear()
         self.masks.clear()
@@ -112,7 +115,7 @@ class CaptureContext:
         else:
             state = self.add_state(
                 module, kind="kv_cache", num_heads=int(k.shape[1]), head_dim=int(k.shape[3]),
-                value_head_dim=int(v.shape[3]), window=0 if self.bidirectional else window,
+                value_head_dim=int(v.shape[3]), window=0 if self.keeps_all else window,
             )  # fmt: skip
             self._cached.append((k, v, window, state))
         op = torch.ops.mote.attention_lse if with_lse else torch.ops.mote.attention
@@ -295,10 +298,12 @@ def _to_fake_parameters(model: nn.Module, mode: FakeTensorMode) -> None:
                 module._parameters[name] = fakes[id(parameter)]
 
 
-def _use_forward(model: PreTrainedModel, context: CaptureContext, checkpoint: Checkpoint) -> list[str]:
+def _use_forward(
+    model: PreTrainedModel, context: CaptureContext, checkpoint: Checkpoint, has_heads: bool
+) -> dict[str, tuple[int, ...]]:
     """Gives `model` the signature (input_ids, position_ids) -> outputs, with no wrapper that renames parameters.
 
-    Returns: the method of each output: "verify", whose are logits, and "embed", whose are hidden states
+    Returns: the outputs of each method: "verify", logits and, for heads, hidden states; "embed", hidden states
     """
     original = model.forward
     setup = checkpoint.embedding
@@ -307,7 +312,7 @@ def _use_forward(model: PreTrainedModel, context: CaptureContext, checkpoint: Ch
         model.register_buffer(f"dense_{index}_weight", layer.weight, persistent=False)
         model.register_buffer(f"dense_{index}_bias", layer.bias, persistent=False)
     hidden: list[Tensor] = []
-    if checkpoint.generates and setup is not None:
+    if checkpoint.generates and (setup is not None or has_heads):
         # Some classes call a part of their base model, whose output is then what the head reads.
         head = model.get_output_embeddings()
         if head is not None:
@@ -318,23 +323,28 @@ def _use_forward(model: PreTrainedModel, context: CaptureContext, checkpoint: Ch
         context.start(position_ids)
         hidden.clear()
         output = original(input_ids, position_ids=position_ids, use_cache=False)
-        logits = (output.logits,) if checkpoint.generates else ()
+        outputs = (output.logits,) if checkpoint.generates else ()
+        if has_heads:
+            outputs += (hidden[0],)
         if setup is None:
-            return logits
+            return outputs
         states = hidden[0] if checkpoint.generates else output[0]
         for index, layer in enumerate(layers):
             weight, bias = (model.get_buffer(f"dense_{index}_{name}") for name in ("weight", "bias"))
             states = replace(layer, weight=weight, bias=bias)(states)
-        return (*logits, states)
+        return (*outputs, states)
 
     model.forward = forward
-    return ["verify"] * checkpoint.generates + [EMBED] * (setup is not None)
+    count = checkpoint.generates + has_heads
+    return ({"verify": tuple(range(count))} if count else {}) | ({EMBED: (count,)} if setup is not None else {})
 
 
-def _export(model: PreTrainedModel, mode: FakeTensorMode) -> ExportedProgram:
+def _export(model: PreTrainedModel, mode: FakeTensorMode, **others: int) -> ExportedProgram:
+    """others: width of each further input, float32 [1, T, width]"""
     with mode:
         inputs = (torch.zeros(1, 7, dtype=torch.int64), torch.arange(7).unsqueeze(0))
-    dynamic = {"input_ids": {1: Dim.DYNAMIC}, "position_ids": {1: Dim.DYNAMIC}}
+        inputs += tuple(torch.zeros(1, 7, width) for width in others.values())
+    dynamic = {name: {1: Dim.DYNAMIC} for name in ("input_ids", "position_ids", *others)}
     program = torch.export.export(model, inputs, dynamic_shapes=dynamic, strict=False)
     return program.run_decompositions({})
 
@@ -412,7 +422,8 @@ def _weights_and_constants(
 def capture(checkpoint: Checkpoint) -> Captured:
     """Captures the module of `checkpoint` as `verify`: logits float32 [1, T, vocab_size] of every position.
 
-    Where it is to give embeddings there is `embed` beside or instead: hidden states float32 [1, T, dimensions].
+    Where it is to give embeddings there is `embed` beside or instead: hidden states float32 [1, T, dimensions]; where
+    it has a head for multi-token prediction that Mote runs, `mtp`.
     Errors: UnsupportedError if the module needs what `mote::` ops do not offer. Cost: seconds; no weight is read.
     """
     model_type = checkpoint.config.model_type
@@ -422,7 +433,11 @@ def capture(checkpoint: Checkpoint) -> Captured:
     if hasattr(architecture, "prepare"):
         architecture.prepare(IMPLEMENTATION)
     model = build_model(checkpoint.config, checkpoint.generates)
-    checkpoint.weights.bind(model)
+    with parameters_on_meta():
+        head = draft_heads.find(model, checkpoint)
+    if head is not None:
+        head.attach()
+    checkpoint.weights.bind(model, head.rename if head is not None else None)
     experts.prepare(model, model_type)
     rope.make_pure(model)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -432,7 +447,21 @@ def capture(checkpoint: Checkpoint) -> Captured:
         context.mask = torch.zeros(1, 1, 1, 1)  # such classes compute with it
     if architecture is not None:
         architecture.patch(model, context)
-    names = _use_forward(model, context, checkpoint)
+    outputs = _use_forward(model, context, checkpoint, head is not None)
+    program = _traced(model, context, mode)
+    guards.check_layers(model, model_type, context.touched)
+    guards.check_indexers(program, model, model_type)
+    weights, constants = _weights_and_constants(program, model, checkpoint)
+    programs = {name: with_outputs(program, indices) for name, indices in outputs.items()}
+    if head is not None:
+        programs[MTP] = _trace_head(head, context, mode)
+        more_weights, more_constants = _weights_and_constants(programs[MTP], model, checkpoint)
+        weights, constants = more_weights | weights, more_constants | constants
+    return Captured(programs, list(context.states), weights, constants, model_type=model_type)
+
+
+def _traced(model: PreTrainedModel, context: CaptureContext, mode: FakeTensorMode, **others: int) -> ExportedProgram:
+    """Traces `model.forward`; others: as for `_export`. Errors: UnsupportedError"""
     CaptureContext.current = context
     try:
         with (
@@ -441,16 +470,25 @@ def capture(checkpoint: Checkpoint) -> Captured:
             index_scores.replaced(model, context),
             complex_numbers.as_pairs(),
         ):
-            program = _export(model, mode)
+            program = _export(model, mode, **others)
     except Exception as error:  # torch.export has no common base class
-        raise guards.explain(error, model_type) from error
+        raise guards.explain(error, context.model_type) from error
     finally:
         CaptureContext.current = None
-    guards.check_layers(model, model_type, context.touched)
     _number_by_position(program)
     _remove_redundant(program)
-    guards.check_graph(program, model_type)
-    guards.check_indexers(program, model, model_type)
-    weights, constants = _weights_and_constants(program, model, checkpoint)
-    programs = {name: with_output(program, index) for index, name in enumerate(names)}
-    return Captured(programs, list(context.states), weights, constants, model_type=model_type)
+    guards.check_graph(program, context.model_type)
+    return program
+
+
+def _trace_head(head: draft_heads.DraftHead, context: CaptureContext, mode: FakeTensorMode) -> ExportedProgram:
+    """Traces the head behind the model; its states follow those of the model."""
+
+    def forward(input_ids, position_ids, hidden_states):
+        context.start(position_ids)
+        return head.forward(input_ids, position_ids, hidden_states)
+
+    context.num_kept = len(context.states)
+    context.keeps_all = True
+    head.model.forward = forward
+    return _traced(head.model, context, mode, hidden_states=head.width)

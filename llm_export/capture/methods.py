@@ -16,7 +16,9 @@ class Methods:
     """What the results of these stages have in common; a function that asks for it takes any of them.
 
     `programs` maps a method name to a graph with inputs `input_ids` and `position_ids`, int64 [1, T], and one output,
-    logits float32 [1, T or 1, vocab_size], or hidden states float32 [1, T, dimensions] of `embed`. Every parameter and
+    logits float32 [1, T or 1, vocab_size], or hidden states float32 [1, T, dimensions] of `embed`. Where there is
+    `mtp`, methods with logits have the hidden states of every position as a second output, float32 [1, T, hidden_size];
+    `mtp` has them as its third input and gives those of the last position. Every parameter and
     buffer that a graph reads has an entry in `weights` under its fully qualified name; tied names share one entry.
     """
 
@@ -39,4 +41,4 @@ class Methods:
 
 @dataclass(frozen=True)
 class Captured(Methods):
-    """What `capture` returns: the graphs `verify` and `embed`, and weights as the checkpoint stores them."""
+    """What `capture` returns: the graphs `verify`, `embed` and `mtp`, and weights as the checkpoint stores them."""

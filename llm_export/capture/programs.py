@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import torch
 from torch.export import ExportedProgram
@@ -23,13 +24,13 @@ def copy_program(program: ExportedProgram) -> ExportedProgram:
     return program._update(module, copy.deepcopy(program.graph_signature), state_dict=program.state_dict)
 
 
-def with_output(program: ExportedProgram, index: int) -> ExportedProgram:
-    """A copy that computes one of the outputs, and reads only what that one needs."""
+def with_outputs(program: ExportedProgram, indices: Sequence[int]) -> ExportedProgram:
+    """A copy that computes some of the outputs, and reads only what these need."""
     program = copy_program(program)
     output = program.graph.output_node()
-    output.args = ((output.args[0][index],),)
+    output.args = (tuple(output.args[0][index] for index in indices),)
     signature = program.graph_signature
-    signature.output_specs[:] = [signature.output_specs[index]]
+    signature.output_specs[:] = [signature.output_specs[index] for index in indices]
     program.graph.eliminate_dead_code()
     placeholders = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
     for spec in list(signature.input_specs):

@@ -6,7 +6,7 @@ its conversion mapping (experts merged into one tensor, prefixes that come and g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,6 +63,11 @@ class _Group:
     first_target: str
     converter: WeightConverter | None
     sources: list[tuple[str, str]] = field(default_factory=list)  # (pattern, checkpoint name)
+
+
+# What a tensor of the checkpoint is in a module: its name there, the pattern that matched, and what converts it.
+Renamed = tuple[str, str | None, WeightConverter | None]
+Rename = Callable[[str], Renamed | None]
 
 
 class Rows(Protocol):
@@ -168,20 +173,25 @@ class WeightReader:
             self._groups[name] = _Group(name, None, [(name, name)])
             self._meta[name] = files.meta(name)
 
-    def bind(self, model: PreTrainedModel) -> None:
+    def bind(self, model: PreTrainedModel, others: Rename | None = None) -> None:
         """Learns the names, layouts and shapes that `model` uses, and ties or unties its parameters as the file asks.
 
+        others: what tensors are that transformers gives no place in such a model
         Errors: FileError if a tensor is missing or its shape disagrees with the config.
         """
         self._model = model
         stored = {name: self._files.meta(name) for name in self._files.names()}
-        groups = self._group(model, stored)
+        groups = self._group(model, stored, others)
         self._groups, self._meta, self._stored_name = {}, {}, {}
         for group in groups:
             for name, value in self._convert(group, stored).items():
                 self._groups[name], self._meta[name] = group, value
         self._untie(model)
         self._check(model)
+
+    def takes_others(self) -> bool:
+        """Whether the files may hold tensors that the model has no place for."""
+        return not self._files.strict
 
     def names(self) -> list[str]:
         """Names of the module tensors that the checkpoint has (before `bind`: names in the files)."""
@@ -285,7 +295,7 @@ class WeightReader:
             self._places[name] = find_places(shapes, convert, self.shape(name))
         return self._places[name]
 
-    def _group(self, model: PreTrainedModel, stored: Iterable[str]) -> list[_Group]:
+    def _group(self, model: PreTrainedModel, stored: Iterable[str], others: Rename | None) -> list[_Group]:
         """Assigns each checkpoint tensor to the module tensor it belongs to, as transformers' loader does."""
         mapping = get_model_conversion_mapping(model)
         renamings = [entry for entry in mapping if isinstance(entry, WeightRenaming)]
@@ -294,10 +304,13 @@ class WeightReader:
         expected = model.state_dict()
         groups: dict[str, _Group] = {}
         for name in sorted(stored, key=dot_natural_key):
-            for candidate in _candidates(name):
+            for candidate in candidates(name):
                 target, pattern = _rename(candidate, renamings, converters, model.base_model_prefix, expected)
+                converter = by_pattern.get(pattern)
+                if target not in expected and others is not None and (other := others(candidate)) is not None:
+                    target, pattern, converter = other
                 if target in expected:
-                    group = groups.setdefault(target, _Group(target, by_pattern.get(pattern)))
+                    group = groups.setdefault(target, _Group(target, converter))
                     group.sources.append((pattern or name, name))
                     break
             else:
@@ -372,16 +385,20 @@ class Shapes(WeightReader):
         self._dtype = dtype
         self._meta: dict[str, Tensor] = {}
 
-    def bind(self, model: PreTrainedModel) -> None:
+    def bind(self, model: PreTrainedModel, others: Rename | None = None) -> None:
         for name, value in model.state_dict(keep_vars=True).items():
             dtype = self._dtype if value.is_floating_point() else value.dtype
             self._meta[name] = torch.empty(value.shape, dtype=dtype, device="meta")
+
+    def takes_others(self) -> bool:
+        return True  # of which there are none
 
     def stored_as(self, name: str) -> StoredAs | None:
         return None
 
 
-def _candidates(name: str) -> Iterable[str]:
+def candidates(name: str) -> Iterable[str]:
+    """Yields the names that a tensor of a checkpoint may have in its text model."""
     yield name
     for prefix, replacement in WRAPPER_PREFIXES:
         if name.startswith(prefix):

@@ -17,7 +17,7 @@ from llm_export.partition.extract import Island, extract, replace_islands
 from llm_export.partition.graph import MethodGraph
 from llm_export.partition.islands import find_islands
 from llm_export.partition.targets import Target
-from llm_export.program.instructions import EMBED, DelegateSpec, Lowered, LoweredMethod, Program
+from llm_export.program.instructions import ON_CPU, DelegateSpec, Lowered, LoweredMethod, Program
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ def partition(lowered: Lowered, targets: Sequence[Target]) -> Partitioned:
     result = Partitioned(program, embedded=_embedded(lowered))
     for target in targets:
         methods = _methods(lowered, target)
-        works = [_Work(MethodGraph(method)) for method in methods if method.name != EMBED]
+        works = [_Work(MethodGraph(method)) for method in methods if method.name not in ON_CPU]
         for backend in target.backends:
             _take(result, target, backend, works)
         for work in works:
             result.program.methods.append(_replace(result, target, work))
-        # The CPU alone gives embeddings: it computes several texts in one call.
-        embedding = [method for method in methods if method.name == EMBED]
-        result.program.methods.extend(replace(method, target=target.name) for method in embedding)
+        # The CPU alone gives embeddings: it computes several texts in one call. And it has the states of a draft head.
+        on_cpu = [method for method in methods if method.name in ON_CPU]
+        result.program.methods.extend(replace(method, target=target.name) for method in on_cpu)
     return result
 
 
@@ -83,7 +83,7 @@ def _methods(lowered: Lowered, target: Target) -> list[LoweredMethod]:
         raise ProgramError(f"{given}: must be different numbers from 2 to {most}")
     methods: list[LoweredMethod] = []
     for method in lowered.methods:
-        is_kept = method.is_fixed or method.name == EMBED
+        is_kept = method.is_fixed or method.name in ON_CPU
         methods += [method] if is_kept else [specialize(method, method.name, count) for count in counts]
     return methods
 

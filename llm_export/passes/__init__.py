@@ -29,6 +29,7 @@ from llm_export.passes.remove_noops import remove_noops
 from llm_export.passes.residual import fuse_residual
 from llm_export.passes.rope_table import rope_table
 from llm_export.passes.simplify_views import simplify_views
+from llm_export.program.instructions import MTP
 from llm_export.quantize import Quantized
 
 Pass = Callable[[ExportedProgram, Methods], ExportedProgram]
@@ -70,6 +71,8 @@ def fuse(quantized: Quantized) -> Fused:
             program = rewrite(program, own)
         if name == "verify":
             programs["prefill"] = last_position(program, own)
+        if name == MTP:
+            program = last_position(program, own, keep_others=False)
         programs[name] = program
         _add(own, work)
     used = {name for program in programs.values() for name in _weight_names(program, work)}

@@ -25,16 +25,22 @@ LAST_DIMENSION = {"linear", "gated_linear", "rms_norm", "layer_norm"}  # of `mot
 POSITION_DIM = 1  # activations behind attention are [1, T, ..]
 
 
-def last_position(program: ExportedProgram, methods: Methods) -> ExportedProgram:
-    """Returns a copy of the graph whose output is [1, 1, vocab_size]: the last position's."""
+def last_position(program: ExportedProgram, methods: Methods, keep_others: bool = True) -> ExportedProgram:
+    """Returns a copy of the graph whose first output is [1, 1, vocab_size]: the last position's.
+
+    keep_others: whether further outputs stay those of every position
+    """
     program = copy_program(program)
     editor = Editor(program, methods)
-    inside = _independent_nodes(editor)
+    kept = set(editor.graph.output_node().args[0][1:]) if keep_others else set()
+    inside = _independent_nodes(editor, kept)
     cuts = {}
     for node in [node for node in editor.graph.nodes if node in inside or node.op == "output"]:
         arguments = [
             argument for argument in node.all_input_nodes if argument not in inside and _has_positions(argument)
         ]
+        if node.op == "output":
+            arguments = [argument for argument in arguments if argument not in kept]
         for argument in arguments:
             if argument not in cuts:
                 cuts[argument] = editor.call(
@@ -51,11 +57,14 @@ def _has_positions(node: Node) -> bool:
     return isinstance(value, torch.Tensor) and value.dim() > POSITION_DIM and not is_static(value.shape[POSITION_DIM])
 
 
-def _independent_nodes(editor: Editor) -> set[Node]:
-    """Nodes whose every use leads to the output through nodes that treat each position on its own."""
+def _independent_nodes(editor: Editor, kept: set[Node]) -> set[Node]:
+    """Nodes whose every use leads to the output through nodes that treat each position on its own.
+
+    kept: outputs of every position
+    """
     inside: set[Node] = set()
     for node in reversed(editor.graph.nodes):
-        if node.op != "call_function" or not _has_positions(node) or not _is_independent(node):
+        if node.op != "call_function" or node in kept or not _has_positions(node) or not _is_independent(node):
             continue
         if node.users and all(user in inside or user.op == "output" for user in node.users):
             inside.add(node)

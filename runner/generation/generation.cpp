@@ -54,6 +54,7 @@ Result<std::unique_ptr<Generation>> Generation::begin(Session& session, std::vec
       session.model().max_position_embeddings());
   if (speculator == nullptr) speculator = std::make_shared<Speculator>();
   MOTE_RETURN_IF_ERROR(speculator->check(session, options.speculation));
+  session.follow_with_head(Speculator::uses_head(session, options.speculation));
   MOTE_ASSIGN(StopStrings stop_strings, StopStrings::make(options.stop_strings));
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
   return std::unique_ptr<Generation>(

@@ -124,16 +124,24 @@ Status Bound::load_backends(const BindOptions& options) {
 // delegate got in prefill.
 Status Bound::find_used_states() {
   uses_state_.assign(state_shapes_.size(), false);
+  const Method* first = nullptr;
   for (const Method& method : methods_) {
     const std::vector<bool> used = states_of(*method.method, state_shapes_.size());
+    if (text_of(*method.method->name()) == kHeadMethod) {
+      head_states_ = used;
+      continue;
+    }
+    if (first == nullptr) first = &method;
     for (size_t i = 0; i < used.size(); ++i) {
-      const bool is_first = &method == &methods_.front();
-      MOTE_REQUIRE(is_first || backends_.empty() || used[i] == uses_state_[i], Code::kInvalidProgram,
+      MOTE_REQUIRE(&method == first || backends_.empty() || used[i] == uses_state_[i], Code::kInvalidProgram,
                    "%s: states[%zu]: the kernels use it in %s or in %s of the target %s, and not in both",
-                   file().name().c_str(), i, methods_.front().method->name()->c_str(), method.method->name()->c_str(),
+                   file().name().c_str(), i, first->method->name()->c_str(), method.method->name()->c_str(),
                    std::string(target_).c_str());
       if (used[i]) uses_state_[i] = true;
     }
+  }
+  for (size_t i = 0; i < head_states_.size(); ++i) {
+    if (head_states_[i]) uses_state_[i] = true;
   }
   for (size_t i = 0; i < uses_state_.size() && !has_delegate_state(); ++i) {
     MOTE_REQUIRE(backends_.empty() || uses_state_[i], Code::kInvalidProgram,

@@ -295,6 +295,11 @@ std::span<int64_t> Executor::input(uint32_t method, size_t index) {
   return {tensor.as<int64_t>(), static_cast<size_t>(tensor.num_elements())};
 }
 
+std::span<float> Executor::float_input(uint32_t method, size_t index) {
+  const Tensor& tensor = state_->invocations[method]->input(index);
+  return {tensor.as<float>(), static_cast<size_t>(tensor.num_elements())};
+}
+
 std::span<const float> Executor::output(uint32_t method, size_t index) const {
   const Tensor& tensor = state_->invocations[method]->output(index);
   return {tensor.as<float>(), static_cast<size_t>(tensor.num_elements())};

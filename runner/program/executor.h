@@ -53,6 +53,8 @@ class Executor {
   // Valid after prepare(method). Inputs are contiguous int64, written by the caller before each run: methods share the
   // arena, so another method's run overwrites them.
   std::span<int64_t> input(uint32_t method, size_t index);
+  // The same of an input of float32.
+  std::span<float> float_input(uint32_t method, size_t index);
   // Contiguous float32, valid until the next run of any method.
   std::span<const float> output(uint32_t method, size_t index) const;
   // The largest of every kMaximaBlock elements of each row of output 0, [rows, num_maxima(width)], valid as long as the

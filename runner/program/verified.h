@@ -45,9 +45,11 @@ class Verified {
   const fb::Program* program_;
 };
 
-// The methods that generate text, of which a target has all or none, and the one that gives embeddings.
+// The methods that generate text, of which a target has all or none, the one that gives embeddings, and that of a head
+// that predicts the token after the next from the hidden states of the others.
 inline constexpr std::string_view kGenerating[] = {"prefill", "decode", "verify"};
 inline constexpr std::string_view kEmbed = "embed";
+inline constexpr std::string_view kHeadMethod = "mtp";
 
 inline constexpr std::string_view kCpu = "cpu";
 

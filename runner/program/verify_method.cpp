@@ -322,6 +322,19 @@ Status MethodVerifier::check_attribute(const Path& path, const fb::Attribute& at
   return check_dim(Path{&path, "dims", 0}, *dims.Get(0), range_, 0, num_states - 1);
 }
 
+// Whether a value is of this type and shape, for calls of any length.
+bool has_type(const fb::Method& method, int32_t value, fb::DType dtype, std::initializer_list<fb::Dim> expected) {
+  const fb::Value& found = *method.values()->Get(static_cast<uint32_t>(value));
+  if (found.dtype() != dtype || found.shape()->size() != expected.size()) return false;
+  for (const int64_t tokens : {int64_t{method.min_tokens()}, std::min<int64_t>(method.max_tokens(), kMaxTokens)}) {
+    uint32_t i = 0;
+    for (const fb::Dim& dim : expected) {
+      if (evaluate(*found.shape()->Get(i++), tokens) != evaluate(dim, tokens)) return false;
+    }
+  }
+  return true;
+}
+
 // What a method gives for a call: float32 [1, rows, width].
 struct Output {
   const char* name;
@@ -329,43 +342,44 @@ struct Output {
   int64_t width;
 };
 
-Status check_contract(const Path& path, const fb::Method& method, const Output& given) {
-  static constexpr const char* kInputNames[] = {"input_ids", "position_ids"};
+Status check_output(const Path& path, const fb::Method& method, uint32_t index, const Output& given) {
+  if (has_type(method, method.outputs()->Get(index), fb::DType::float32, {{0, 1}, given.rows, {0, given.width}}))
+    return {};
+  return invalid(Path{&path, "outputs", index}, "must be %s, float32 [1, %s, %lld]", given.name,
+                 given.rows.tokens() == 1 ? "T" : "1", static_cast<long long>(given.width));
+}
+
+// Inputs and outputs of a method. `head_width`: of the hidden states that a head reads; 0: there is no head.
+Status check_contract(const Path& path, const fb::Method& method, const Output& given, int64_t head_width) {
+  static constexpr const char* kInputNames[] = {"input_ids", "position_ids", "hidden_states"};
+  const bool is_head = text_of(*method.name()) == kHeadMethod;
   const TokenRange range{method.min_tokens(), std::min<int64_t>(method.max_tokens(), kMaxTokens)};
   const bool may_be_fixed = text_of(*method.name()) != "decode";
   if (range.min != 1 && !(may_be_fixed && range.min == range.max)) {
     return invalid(Path{&path, "min_tokens", -1}, "= %lld: must be 1%s", static_cast<long long>(range.min),
                    may_be_fixed ? ", or max_tokens where calls have one length" : "");
   }
-  if (method.inputs()->size() != 2 || method.outputs()->size() != 1) {
-    return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids and %s",
-                   method.inputs()->size(), method.outputs()->size(), given.name);
+  const uint32_t num_inputs = is_head ? 3 : 2, num_outputs = head_width > 0 ? 2 : 1;
+  if (method.inputs()->size() != num_inputs || method.outputs()->size() != num_outputs) {
+    return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids%s and %s%s",
+                   method.inputs()->size(), method.outputs()->size(), is_head ? ", hidden_states" : "", given.name,
+                   head_width > 0 ? ", hidden states" : "");
   }
-  const auto has_shape = [&](const fb::Value& value, std::initializer_list<fb::Dim> expected) {
-    if (value.shape()->size() != expected.size()) return false;
-    for (const int64_t tokens : {range.min, range.max}) {
-      uint32_t i = 0;
-      for (const fb::Dim& dim : expected) {
-        if (evaluate(*value.shape()->Get(i++), tokens) != evaluate(dim, tokens)) return false;
-      }
-    }
-    return true;
-  };
-  for (uint32_t i = 0; i < 2; ++i) {
-    const fb::Value& input = *method.values()->Get(static_cast<uint32_t>(method.inputs()->Get(i)));
+  for (uint32_t i = 0; i < num_inputs; ++i) {
     const flatbuffers::String& name = *method.input_names()->Get(i);
     if (text_of(name) != kInputNames[i])
       return invalid(Path{&path, "input_names", i}, "= %s: must be %s", name.c_str(), kInputNames[i]);
-    if (input.dtype() != fb::DType::int64 || !has_shape(input, {{0, 1}, {1, 0}})) {
+    if (i == 2) {
+      if (!has_type(method, method.inputs()->Get(i), fb::DType::float32, {{0, 1}, {1, 0}, {0, head_width}}))
+        return invalid(Path{&path, "inputs", i}, "(%s): must be float32 [1, T, width]", name.c_str());
+    } else if (!has_type(method, method.inputs()->Get(i), fb::DType::int64, {{0, 1}, {1, 0}})) {
       return invalid(Path{&path, "inputs", i}, "(%s): must be int64 [1, T]", name.c_str());
     }
   }
-  const fb::Value& output = *method.values()->Get(static_cast<uint32_t>(method.outputs()->Get(0)));
-  if (output.dtype() != fb::DType::float32 || !has_shape(output, {{0, 1}, given.rows, {0, given.width}})) {
-    return invalid(Path{&path, "outputs", 0}, "must be %s, float32 [1, %s, %lld]", given.name,
-                   given.rows.tokens() == 1 ? "T" : "1", static_cast<long long>(given.width));
-  }
-  return {};
+  MOTE_RETURN_IF_ERROR(check_output(path, method, 0, given));
+  if (head_width == 0) return {};
+  const fb::Dim rows = is_head ? fb::Dim{0, 1} : fb::Dim{1, 0};
+  return check_output(path, method, 1, {"hidden states", rows, head_width});
 }
 
 bool is_fixed(const fb::Method& method) { return method.min_tokens() == method.max_tokens(); }
@@ -377,17 +391,60 @@ int64_t embedding_width(const fb::Method& method) {
   return shape.size() == 3 ? std::max<int64_t>(1, shape.Get(2)->constant()) : 1;
 }
 
+// The width of the hidden states that the head of a target reads; 0: it has no head.
+int64_t head_width(const fb::Program& program, std::string_view target) {
+  for (const fb::Method* method : *program.methods()) {
+    if (target_of(*method) != target || text_of(*method->name()) != kHeadMethod) continue;
+    if (method->inputs()->size() != 3) return 1;  // which its own check refuses
+    const auto& shape = *method->values()->Get(static_cast<uint32_t>(method->inputs()->Get(2)))->shape();
+    return shape.size() == 3 ? std::max<int64_t>(1, shape.Get(2)->constant()) : 1;
+  }
+  return 0;
+}
+
+bool uses_state(const fb::Method& method, int64_t state) {
+  return std::ranges::any_of(*method.instructions(), [&](const fb::Instruction* instruction) {
+    return std::ranges::any_of(*instruction->attributes(), [&](const fb::Attribute* attribute) {
+      return text_of(*attribute->name()) == "state" && attribute->dims() != nullptr &&
+             attribute->dims()->Get(0)->constant() == state;
+    });
+  });
+}
+
+// A head goes back and forth on its own, so its states are its own, and such that can go back.
+Status check_head_states(const Path& path, const fb::Program& program, const fb::Method& head) {
+  for (uint32_t i = 0; i < program.states()->size(); ++i) {
+    if (!uses_state(head, i)) continue;
+    const fb::State& state = *program.states()->Get(i);
+    if (state.kind() != fb::StateKind::kv_cache || state.window() != 0)
+      return invalid(path, "mtp: uses states[%u], %s: must be a KV cache without a window", i, state.name()->c_str());
+    for (const fb::Method* other : *program.methods()) {
+      if (text_of(*other->name()) == kHeadMethod || !uses_state(*other, i)) continue;
+      return invalid(path, "mtp: uses states[%u], %s: must be used by no other method, and %s does", i,
+                     state.name()->c_str(), other->name()->c_str());
+    }
+  }
+  return {};
+}
+
 // Checks a method if the runner calls one of its name. -> true: it does
 Result<bool> verify_called(const Path& path, const fb::Program& program, const fb::Method& method) {
   const std::string_view name = text_of(*method.name());
+  const int64_t width = head_width(program, target_of(method));
+  if (name == kHeadMethod) {
+    MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", {0, 1}, program.vocab_size()}, width));
+    MOTE_RETURN_IF_ERROR(check_head_states(path, program, method));
+    if (is_fixed(method)) return invalid(path, "mtp: must take calls of any length");
+    return true;
+  }
   if (name == kEmbed) {
-    MOTE_RETURN_IF_ERROR(check_contract(path, method, {"hidden states", {1, 0}, embedding_width(method)}));
+    MOTE_RETURN_IF_ERROR(check_contract(path, method, {"hidden states", {1, 0}, embedding_width(method)}, 0));
     if (is_fixed(method)) return invalid(path, "embed: must take calls of any length");
     return true;
   }
   if (std::ranges::find(kGenerating, name) == std::end(kGenerating)) return false;
   const fb::Dim rows = name == "verify" ? fb::Dim{1, 0} : fb::Dim{0, 1};
-  MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", rows, program.vocab_size()}));
+  MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", rows, program.vocab_size()}, width));
   return true;
 }
 

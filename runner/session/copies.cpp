@@ -20,6 +20,7 @@ Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
               open_on(engine == nullptr ? bound_ : engine->executor->bound(), model_, options, engine));
   session->num_keep_ = num_keep_;
   MOTE_RETURN_IF_ERROR(session->set_adapters(adapters_));
+  session->follow_with_head(head_.follows());
   if (position() > 0) MOTE_RETURN_IF_ERROR(session->adopt(*present, position()));
   return session;
 }
@@ -41,6 +42,7 @@ Result<std::shared_ptr<const SessionSnapshot>> Session::take_snapshot() {
   snapshot->tokens = listed(tokens());
   snapshot->states = states_.snapshot(position());
   if (has_delegate_state()) { MOTE_ASSIGN(snapshot->delegates, executor().delegates().snapshot()); }
+  snapshot->head = head_.snapshot();
   snapshot->logits = position_.kept_logits();
   if (position_.has_row()) {
     MOTE_ASSIGN(const std::span<const float> logits, returned_logits());
@@ -71,6 +73,7 @@ Status Session::adopt(const SessionSnapshot& snapshot, int64_t to) {
   }
   states_.adopt(snapshot.states, to);
   position_.adopt(ids, std::move(logits));
+  head_.adopt(snapshot.head, to);
   return {};
 }
 

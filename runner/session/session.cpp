@@ -225,6 +225,7 @@ Result<Session::Computed> Session::run(Wanted wanted, std::span<const int32_t> i
 Result<std::span<const float>> Session::run_call(const MethodCall& call, std::span<const int32_t> ids,
                                                  size_t num_drafted, const Extent& extent) {
   forget_draft();
+  MOTE_RETURN_IF_ERROR(make_head_room(call.tokens, ids.front()));
   position_.forget_logits();  // the rows of a method lie elsewhere once it is prepared for another number of tokens
   MOTE_RETURN_IF_ERROR(executor().prepare(call.method, call.tokens));
   MOTE_ASSIGN(const SequenceStates states, begin_chunk(call.tokens, extent));
@@ -239,6 +240,7 @@ Result<std::span<const float>> Session::run_call(const MethodCall& call, std::sp
   const Status status = executor().run_together(call.method, {&states, 1}, *cancelled_, watch_);
   const int64_t reached = position() + call.tokens;
   if (status.ok()) {
+    note_hidden_states(call, position());
     position_.end_call(ids.first(ids.size() - num_drafted), ids.last(num_drafted),
                        {call, call.last_row() - num_drafted}, !shares_engine_);
   }
@@ -263,6 +265,7 @@ bool Session::go_back(int64_t from, int64_t to) {
 // Going back cannot fail: a ring has room for a whole call beside its window, so what the window had is still there.
 void Session::forget_draft() {
   if (!position_.drafted().empty()) (void)go_back(position_.num_held(), position());
+  if (head_.follows()) head_.truncate(position_.num_computed());
   position_.drop_drafted();
 }
 
@@ -412,6 +415,7 @@ int64_t Session::go_back_near(int64_t to) {
   position_.drop_deferred();
   if (position_.is_interrupted()) position_.end_call({});
   position_.truncate(near);
+  if (head_.follows()) head_.truncate(near);
   return near;
 }
 
@@ -429,6 +433,7 @@ Status Session::set_kv_dtype(KvType type) {
   reset();
   options_.kv_dtype = type;
   MOTE_ASSIGN(states_, StateMemory::allocate(*bound_, {options_.context_length, options_.prefill_chunk, type}));
+  MOTE_RETURN_IF_ERROR(open_head());
   return keep_recurrent();
 }
 
@@ -470,6 +475,7 @@ void Session::remember() {
 void Session::reset() {
   position_.reset();
   states_.clear();
+  head_.clear();
   if (has_delegate_state()) (void)executor().delegates().seek(0);
 }
 

@@ -15,6 +15,7 @@
 #include "runner/model/model.h"
 #include "runner/program/executor.h"
 #include "runner/program/profile.h"
+#include "runner/session/draft_head.h"
 #include "runner/session/engine.h"
 #include "runner/session/method_calls.h"
 #include "runner/session/options.h"
@@ -55,6 +56,17 @@ class Session {
   size_t longest_draft() const;
   // Whether decode(id) costs nothing.
   bool is_drafted(int32_t id) const { return !position_.drafted().empty() && position_.drafted().front() == id; }
+  // Whether the target has a head for multi-token prediction, whose guesses this session can verify.
+  bool has_draft_head() const { return head_.exists() && longest_draft() > 0; }
+  // Tokens that the head will read with the next guess.
+  size_t num_unread_by_head() const { return static_cast<size_t>(head_.num_rows()); }
+  // From now on the head reads along what the session computes. It cannot read what was computed before.
+  void follow_with_head(bool wanted);
+  // Logits, [vocab_size], of the id that the head expects behind `id`, which is to come next; guess_next: behind an id
+  // that it expected, as often as wanted. Both change nothing but that logits are computed again if they are asked for.
+  // Valid until the next call; empty: the head knows no hidden state here. Errors: those of decode.
+  Result<std::span<const float>> guess(int32_t id);
+  Result<std::span<const float>> guess_next(int32_t id);
   // As prefill, for callers that do not need the logits yet. Without ids it does nothing.
   Status append(std::span<const int32_t> ids);
   // The ids of a text that goes on where the session is: BOS and such, as the tokenizer asks, only at its start.
@@ -225,6 +237,7 @@ class Session {
                                                   std::shared_ptr<const Model> model, const SessionOptions& options,
                                                   const Engine* engine);
   Status prepare_methods(const Engine* engine);
+  Status open_head();
   Status go_on_in(std::shared_ptr<const Bound> bound);
   Status leave_backend(const Status& failed);
   void note_failure(std::string_view left, const Status& failed);
@@ -264,6 +277,10 @@ class Session {
   Result<std::span<const float>> wanted_logits();
   void forget_draft();
   bool has_delegate_state() const { return bound_->has_delegate_state(); }
+  void note_hidden_states(const MethodCall& call, int64_t before);
+  Status run_head(int64_t from, std::span<const int32_t> ids, std::span<const float> hidden_states);
+  Status catch_up_head(int32_t next);
+  Status make_head_room(int64_t count, int32_t next);
   // Takes the states from `from` positions back to the first `to`. False: they cannot go back, and must be computed
   // again.
   bool go_back(int64_t from, int64_t to);
@@ -278,6 +295,8 @@ class Session {
   SessionOptions options_;
   int64_t num_keep_;
   StateMemory states_;
+  DraftHead head_;
+  int64_t num_guessed_ = 0;  // ids of its own that the head has read
   Engine engine_;
   bool shares_engine_ = false;  // others may make calls with it between two calls of this session
   std::unique_ptr<Profile> profile_;

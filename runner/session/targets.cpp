@@ -62,7 +62,17 @@ Status Session::prepare_methods(const Engine* engine) {
     MOTE_RETURN_IF_ERROR(executor().prepare(calls_.decode().method, 1));
   }
   MOTE_RETURN_IF_ERROR(keep_recurrent());
+  MOTE_RETURN_IF_ERROR(open_head());
   position_.reserve(static_cast<size_t>(options_.context_length), longest_draft());
+  return {};
+}
+
+// A head that follows goes on to do so, from here.
+Status Session::open_head() {
+  const bool follows = head_.follows();
+  head_ = DraftHead();
+  if (!shares_engine_) { MOTE_ASSIGN(head_, DraftHead::open(*bound_, memory_options(options_))); }
+  head_.follow(follows);
   return {};
 }
 
@@ -117,6 +127,7 @@ Status Session::go_on_in(std::shared_ptr<const Bound> bound) {
   const size_t kept = carries ? static_cast<size_t>(computed) : 0;
   if (carries) position_.adopt(std::span(ids).first(kept), std::move(logits));
   if (kept < ids.size()) position_.defer(std::span(ids).subspan(kept));
+  if (!open_head().ok()) head_ = DraftHead();  // which the target can do without
   return {};
 }
 

@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 3> kNames<ThreadPriority>{"normal"
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<Overflow>{"refuse", "shift"};
 template <>
-inline constexpr std::array<std::string_view, 4> kNames<SpeculationMode>{"auto", "off", "lookup", "draft"};
+inline constexpr std::array<std::string_view, 5> kNames<SpeculationMode>{"auto", "off", "lookup", "draft", "mtp"};
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<Mirostat>{"0", "2"};
 template <>
@@ -37,7 +37,7 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNames<constraints::JsonWhitespace>{"flexible", "compact", "spaced"};
 static_assert(KvType::kInt4 == KvType{3} && ThreadPriority::kHigh == ThreadPriority{2} &&
               Overflow::kShift == Overflow{1});
-static_assert(SpeculationMode::kDraft == SpeculationMode{3} && EarlyStopping::kNever == EarlyStopping{2});
+static_assert(SpeculationMode::kMtp == SpeculationMode{4} && EarlyStopping::kNever == EarlyStopping{2});
 static_assert(GrammarSyntax::kLark == GrammarSyntax{2});
 static_assert(constraints::JsonWhitespace::kSpaced == constraints::JsonWhitespace{2});
 

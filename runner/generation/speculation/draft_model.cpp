@@ -1,31 +1,14 @@
 #include "runner/generation/speculation/draft_model.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "kernels/support/scan.h"
 #include "runner/generation/statistics.h"
-#include "runner/session/logprobs.h"
 
 namespace mote {
 namespace {
 
 // Before it is measured; not 0, which is free of cost.
 constexpr double kHopedSeconds = 1e-9;
-
-struct Guess {
-  int32_t id = 0;
-  size_t grade = 0;
-};
-
-Guess likeliest(std::span<const float> logits) {
-  constexpr float kBounds[] = {0.1f,  0.2f, 0.35f, 0.5f,
-                               0.65f, 0.8f, 0.92f};  // the lowest probability of grades 1, 2, ...
-  const int64_t id = scan_functions().argmax(logits.data(), static_cast<int64_t>(logits.size()));
-  const float probability = std::exp(log_probability(logits[static_cast<size_t>(id)], log_sum_exp(logits)));
-  const auto grade = std::upper_bound(std::begin(kBounds), std::end(kBounds), probability) - std::begin(kBounds);
-  return {static_cast<int32_t>(id), static_cast<size_t>(grade)};
-}
 
 std::string quoted(const Tokenizer& tokenizer, int32_t id) {
   if (!tokenizer.has_token(id)) return "none";
@@ -101,7 +84,7 @@ Status DraftModel::propose(const DraftContext& context, Draft& draft) {
   const std::span<const int32_t> text = context.text;
   if (!can_follow(text) || !draft.wants(usual_grade_)) return {};
   MOTE_ASSIGN(std::span<const float> logits, follow(text));
-  Guess guess = likeliest(logits);
+  Likeliest guess = likeliest(logits);
   usual_grade_ = (3 * usual_grade_ + guess.grade + 2) / 4;
   for (;;) {
     draft.add(guess.id, guess.grade);

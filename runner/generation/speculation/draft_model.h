@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "runner/generation/speculation/likeliest.h"
 #include "runner/generation/speculation/proposer.h"
 #include "runner/session/session.h"
 
@@ -21,7 +22,7 @@ class DraftModel final : public Proposer {
   // Session::open.
   static Result<std::unique_ptr<DraftModel>> open(const Session& target, std::shared_ptr<const Model> draft);
 
-  Rates expected_rates() const override { return {0.1, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.95}; }
+  Rates expected_rates() const override { return kRatesOfProbabilities; }
   double seconds_an_id() const override;
   Status propose(const DraftContext& context, Draft& draft) override;
 

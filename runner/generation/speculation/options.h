@@ -9,7 +9,7 @@
 #define MOTE_SPECULATION_OPTIONS(X)                                                                                    \
   X(speculative, SpeculationMode, SpeculationMode::kOff, anything(), "", kPlain,                                       \
     "Propose tokens and verify several at once, for the same text; auto: where it is faster, lookup: from the text "   \
-    "itself, draft: with the draft model")                                                                             \
+    "itself, draft: with the draft model, mtp: with the model's own head for multi-token prediction")                                                                             \
   X(draft_tokens, int32_t, 0, within(0, ::mote::kMostDraftTokens, "0: as many as pay"), "tokens", kPlain,              \
     "Tokens to propose at a time")
 // clang-format on
@@ -17,10 +17,11 @@
 namespace mote {
 
 enum class SpeculationMode : int32_t {
-  kAuto = 0,  // where it pays: with the draft model, if there is one, and from the text itself
+  kAuto = 0,  // where it pays: from the text itself, with the model's own head and a draft model, if there are
   kOff = 1,
   kLookup = 2,  // only from the text itself
   kDraft = 3,   // only with the draft model
+  kMtp = 4,     // only with the model's own head for multi-token prediction
 };
 
 constexpr int32_t kMostDraftTokens = 31;

@@ -10,12 +10,15 @@
 
 namespace mote {
 
+class Session;
+
 // What a draft continues.
 struct DraftContext {
   std::span<const int32_t> text;
   // Of the model at the last id but one, from which it chose the last, [hidden_size]: what heads of its own read (MTP,
   // EAGLE). See Session::hidden_state for where it is empty.
   std::span<const float> hidden_state;
+  Session* session = nullptr;  // whose text it is, for the model's own head; what it gives overwrites the hidden state
 };
 
 // Whatever it proposes, the text stays the same: it is only faster where proposals are right. Thread safety: one thread

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runner/generation/options/accepted.h"
+#include "runner/generation/speculation/mtp.h"
 #include "runner/generation/speculation/prompt_lookup.h"
 #include "runner/generation/statistics.h"
 
@@ -39,19 +40,37 @@ Speculator::Speculator() {
 
 void Speculator::set_draft_source(std::unique_ptr<Proposer> proposer) {
   pending_ = {};
-  sources_.resize(1);
+  std::erase_if(sources_, [](const auto& source) { return source->mode == SpeculationMode::kDraft; });
   if (proposer != nullptr) sources_.push_back(std::make_unique<Source>(SpeculationMode::kDraft, std::move(proposer)));
+}
+
+const Speculator::Source* Speculator::find(SpeculationMode mode) const {
+  const auto found = std::ranges::find(sources_, mode, [](const auto& source) { return source->mode; });
+  return found == sources_.end() ? nullptr : found->get();
+}
+
+bool Speculator::uses_head(const Session& session, const SpeculationOptions& options) {
+  const bool is_wanted = options.speculative == SpeculationMode::kAuto || options.speculative == SpeculationMode::kMtp;
+  return is_wanted && session.has_draft_head() && why_no_speculation(session) == nullptr;
 }
 
 Status Speculator::check(const Session& session, const SpeculationOptions& options) const {
   MOTE_RETURN_IF_ERROR(
       check_accepted("draft_tokens", options.draft_tokens, within(0, kMostDraftTokens, "0: as many as pay")));
   if (options.speculative == SpeculationMode::kAuto || options.speculative == SpeculationMode::kOff) return {};
-  MOTE_REQUIRE(options.speculative == SpeculationMode::kLookup || has_draft_source(), Code::kInvalidArgument,
+  const bool is_draft = options.speculative == SpeculationMode::kDraft;
+  const bool is_mtp = options.speculative == SpeculationMode::kMtp;
+  MOTE_REQUIRE(!is_draft || has_draft_source(), Code::kInvalidArgument,
                "speculative = draft: this session has no draft model: give one, or use lookup or auto");
   const char* reason = why_no_speculation(session);
   MOTE_REQUIRE(reason == nullptr, Code::kInvalidArgument, "speculative = %s: %s: use auto or off",
-               options.speculative == SpeculationMode::kLookup ? "lookup" : "draft", reason);
+               is_mtp     ? "mtp"
+               : is_draft ? "draft"
+                          : "lookup",
+               reason);
+  MOTE_REQUIRE(!is_mtp || session.has_draft_head(), Code::kInvalidArgument,
+               "speculative = mtp: %s has no head for multi-token prediction: use lookup or auto",
+               session.model().path().c_str());
   return {};
 }
 
@@ -64,6 +83,10 @@ void Speculator::begin(const Session& session, const SpeculationOptions& options
   num_tokens_ = 0;
   balance_ = std::max(balance_, 0.0);
   text_.clear();
+  if (session.has_draft_head() && find(SpeculationMode::kMtp) == nullptr) {
+    sources_.insert(sources_.begin() + 1,
+                    std::make_unique<Source>(SpeculationMode::kMtp, std::make_unique<MultiTokenPrediction>()));
+  }
   for (const auto& source : sources_) source->proposer->begin_text();
 }
 
@@ -72,7 +95,7 @@ bool Speculator::is_enabled(const Source& source) const {
 }
 
 double Speculator::allowance() const {
-  return balance_ + costs_.of(1) * (has_draft_source() ? kFirstAllowanceOfDraftSource : kFirstAllowance);
+  return balance_ + costs_.of(1) * (sources_.size() > 1 ? kFirstAllowanceOfDraftSource : kFirstAllowance);
 }
 
 // `id` is what came where the first of the pending ids that are left was proposed.
@@ -121,7 +144,7 @@ Status Speculator::ask(Source& source, const DraftContext& context, const DraftL
   return {};
 }
 
-Status Speculator::propose(const Session& session, int32_t id, size_t limit) {
+Status Speculator::propose(Session& session, int32_t id, size_t limit) {
   if (text_.size() > session.tokens().size()) text_.clear();
   text_.insert(text_.end(), session.tokens().begin() + static_cast<ptrdiff_t>(text_.size()), session.tokens().end());
   text_.push_back(id);
@@ -130,7 +153,7 @@ Status Speculator::propose(const Session& session, int32_t id, size_t limit) {
   limits.longest = std::min({limit, room, session.longest_draft(), static_cast<size_t>(kMostDraftTokens)});
   limits.fixed = static_cast<size_t>(options_.draft_tokens);
   limits.affordable = allowance();
-  const DraftContext context{text_, session.hidden_state()};
+  const DraftContext context{text_, session.hidden_state(), &session};
   std::optional<double> best_rate;
   for (const auto& source : sources_) {
     if (!is_enabled(*source)) continue;
@@ -150,7 +173,7 @@ Status Speculator::propose(const Session& session, int32_t id, size_t limit) {
 }
 
 // Without memory for a proposal the step goes on without one.
-Status Speculator::propose_if_possible(const Session& session, int32_t id, size_t limit) {
+Status Speculator::propose_if_possible(Session& session, int32_t id, size_t limit) {
   try {
     return propose(session, id, limit);
   } catch (const std::bad_alloc&) {

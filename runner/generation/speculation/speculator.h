@@ -19,14 +19,17 @@ namespace mote {
 // never sees the draft. Thread safety: as its session.
 class Speculator {
  public:
-  // With prompt lookup alone.
+  // With prompt lookup, and the head of the session's model if it has one.
   Speculator();
-  // A source of drafts beside prompt lookup: a draft model, or heads on the model's hidden state.
+  // A further source of drafts: a draft model, or heads on the model's hidden state.
   void set_draft_source(std::unique_ptr<Proposer> proposer);
-  bool has_draft_source() const { return sources_.size() > 1; }
+  bool has_draft_source() const { return find(SpeculationMode::kDraft) != nullptr; }
 
   // Errors: kInvalidArgument for an option out of range, or one that asks for what this session cannot do.
   Status check(const Session& session, const SpeculationOptions& options) const;
+
+  // Whether the head of the session's model is to read the text of a generation with these options.
+  static bool uses_head(const Session& session, const SpeculationOptions& options);
 
   // A generation begins, whose options passed check.
   void begin(const Session& session, const SpeculationOptions& options);
@@ -60,8 +63,9 @@ class Speculator {
   void settle(int32_t id);
   void settle_verified();
   void count_step(size_t num_drafted, double seconds, double proposal_seconds);
-  Status propose(const Session& session, int32_t id, size_t limit);
-  Status propose_if_possible(const Session& session, int32_t id, size_t limit);
+  const Source* find(SpeculationMode mode) const;
+  Status propose(Session& session, int32_t id, size_t limit);
+  Status propose_if_possible(Session& session, int32_t id, size_t limit);
   Status ask(Source& source, const DraftContext& context, const DraftLimits& limits, std::optional<double>& best_rate);
   bool is_enabled(const Source& source) const;
   double allowance() const;

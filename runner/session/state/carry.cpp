@@ -75,6 +75,7 @@ bool carry_states(const StateHolder& from, const StateHolder& to, int64_t positi
   if (to.memory.has_recurrent() || !to.memory.reserve(0, positions).ok()) return false;
   Rows rows;
   for (uint32_t i = 0; i < from.bound.state_shapes().size(); ++i) {
+    if (from.bound.is_of_head(i)) continue;
     if (!carry_cache(from, to, i, positions, threads, rows)) return false;
   }
   return true;

@@ -22,9 +22,11 @@ bool can_be_cut(const SessionSnapshot& snapshot) {
 
 template <typename Body>
 void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& body) {
-  for (const StateSnapshot::Group& group : snapshot.states.groups) {
-    for (const Slab& slab : group.slabs) {
-      if (slab) body(slab.data(), slab.bytes());
+  for (const StateSnapshot* states : {&snapshot.states, &snapshot.head.states}) {
+    for (const StateSnapshot::Group& group : states->groups) {
+      for (const Slab& slab : group.slabs) {
+        if (slab) body(slab.data(), slab.bytes());
+      }
     }
   }
   for (const RecurrentCheckpoint& checkpoint : snapshot.states.checkpoints) {
@@ -33,8 +35,9 @@ void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& bod
   }
   for (const NamedSnapshot& delegate : snapshot.delegates)
     body(delegate.snapshot.get(), delegate.snapshot->held_bytes());
-  body(&snapshot, sizeof(snapshot) + snapshot.tokens.size() * sizeof(int32_t) +
-                      (snapshot.logits.size() + snapshot.states.recurrent.size()) * sizeof(float));
+  body(&snapshot,
+       sizeof(snapshot) + snapshot.tokens.size() * sizeof(int32_t) +
+           (snapshot.logits.size() + snapshot.states.recurrent.size() + snapshot.head.rows.size()) * sizeof(float));
 }
 
 PrefixCache::Match PrefixCache::find(const Bound& bound, const AdapterMix& adapters, std::span<const int32_t> ids,

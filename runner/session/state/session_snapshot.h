@@ -11,6 +11,14 @@
 
 namespace mote {
 
+// Of what a draft head has read, and what it has not read yet.
+struct DraftHeadSnapshot {
+  int64_t base = 0;
+  int64_t filled = 0;
+  StateSnapshot states{};
+  std::vector<float> rows{};
+};
+
 struct SessionSnapshot {
   std::shared_ptr<const Bound> bound;  // of the model
   std::vector<int32_t> tokens{};
@@ -18,6 +26,7 @@ struct SessionSnapshot {
   std::vector<NamedSnapshot> delegates{};  // of those that keep states
   std::vector<float> logits{};             // after the last token; empty: not known
   AdapterMix adapters{};                   // that it was computed with
+  DraftHeadSnapshot head{};
 };
 
 }  // namespace mote

@@ -366,6 +366,18 @@ TEST(Verify, rejects_outputs_other_than_logits) {
   expect_refused([](auto& p) { p.methods[0]->outputs = {kEmbeddingWeight}; },
                  "methods[0].outputs[0] = 2: must be the index of a value of kind activation");
 }
+TEST(Verify, rejects_a_head_for_multi_token_prediction_that_reads_or_gives_something_else) {
+  const auto add = [](auto& p, ptrdiff_t place) {
+    auto head = std::make_unique<fb::MethodT>(*p.methods[kPrefill]);
+    head->name = "mtp";
+    p.methods.insert(p.methods.begin() + place, std::move(head));
+  };
+  expect_refused([&](auto& p) { add(p, 3); },
+                 "methods[0] has 2 inputs and 1 outputs: must have input_ids, position_ids and logits, hidden states");
+  expect_refused([&](auto& p) { add(p, 0); },
+                 "methods[0] has 2 inputs and 1 outputs: must have input_ids, position_ids, hidden_states and logits, "
+                 "hidden states");
+}
 TEST(Verify, rejects_an_output_that_nothing_computes) {
   expect_refused([](auto& p) { p.methods[0]->instructions.pop_back(); },
                  "methods[0].outputs[0] = 7: no instruction computes this value");

@@ -1,0 +1,119 @@
+"""A checkpoint's head for multi-token prediction guesses what transformers' module does, and changes no text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+
+from llm_export.api import export
+from llm_runner import ArgumentError, Model
+from tests.contracts.draft_heads import NAMES, Reference, save_with_head
+
+PROMPT = [3, 4, 5, 6, 7, 8, 9, 3, 4, 5]
+FIXED = {"ignore_eos": True, "max_new_tokens": 30}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """files(name) -> the folder of a checkpoint with a head and its export, without quantization."""
+    made: dict[str, Path] = {}
+
+    def make(name: str) -> Path:
+        if name not in made:
+            folder = made[name] = tmp_path_factory.mktemp(name)
+            save_with_head(name, folder)
+            assert not export(str(folder), folder / "tiny.mote", recipe="none", tokenizer=False).notes
+        return made[name]
+
+    return make
+
+
+def ids_of(session, prompt, **options) -> tuple[list[int], object]:
+    generation = session.generate(prompt, **FIXED, **options)
+    generation.text()
+    return generation.token_ids, generation.statistics
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_guesses_are_those_of_transformers(files, name):
+    folder = files(name)
+    model, reference = Model.load(folder / "tiny.mote"), Reference(folder)
+    # Caches are filled before they overflow: the head also reads when it is not asked.
+    session = model.session(context_length=48, prefill_chunk=4, threads=1, kv_dtype="float32")
+    methods = [method["name"] for method in model.describe()["methods"]]
+    calls: dict[int, list[np.ndarray]] = {}
+
+    def note(method, _instruction, _output, value):
+        if methods[method] == "mtp" and value.shape == (1, 1, 128):
+            calls.setdefault(session.position, []).append(value.reshape(-1))
+
+    with session.record(note):
+        ids, statistics = ids_of(session, PROMPT, speculative="mtp", draft_tokens=2)
+    text = [*PROMPT, *ids]
+    assert statistics["proposed_tokens"] >= 2 * statistics["num_drafts"] - 2 >= 20
+    assert sum(len(found) for found in calls.values()) >= statistics["proposed_tokens"]
+    for position, found in calls.items():
+        for logits, expected in zip(found, reference.guesses(text[: position + 1], len(found)), strict=True):
+            np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES[1:3])
+def test_every_way_of_going_on_gives_the_text_without_drafts(files, name):
+    model = Model.load(files(name) / "tiny.mote")
+    plain, fast = model.session(context_length=64), model.session(context_length=64, prefill_chunk=7)
+    for options in ({}, {"temperature": 0.9, "seed": 3}, {"temperature": 0.9, "seed": 3, "top_k": 5}):
+        for prompt in (PROMPT, PROMPT[2:]):
+            expected, _ = ids_of(plain, prompt, speculative="off", **options)
+            found, _ = ids_of(fast, prompt, speculative="mtp", draft_tokens=3, **options)
+            assert found == expected
+            plain.rewind(4), fast.rewind(4)
+    fork = fast.fork()
+    expected, _ = ids_of(plain, PROMPT, speculative="off")
+    assert ids_of(fork, PROMPT, speculative="mtp", draft_tokens=3)[0] == expected
+    assert ids_of(fast, PROMPT, speculative="auto")[0] == expected
+
+
+def test_right_guesses_are_accepted_and_counted(tmp_path):
+    save_with_head("qwen3_5_text", tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    # Model and head both look at the embedding of the last token alone, and so say the same.
+    for key in tensors:
+        if key.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight", "mtp.fc.weight")):
+            tensors[key] = tensors[key] * 0
+    tensors["mtp.fc.weight"][:, :64].fill_diagonal_(1.0)
+    tensors["mtp.pre_fc_norm_embedding.weight"] *= 0  # of which one more is the factor
+    tensors["mtp.norm.weight"] = tensors["model.norm.weight"].clone()
+    save_file(tensors, path, {"format": "pt"})
+    export(str(tmp_path), tmp_path / "tiny.mote", recipe="none", tokenizer=False, check="off")
+    session = Model.load(tmp_path / "tiny.mote").session(context_length=64)
+    _, statistics = ids_of(session, PROMPT, speculative="mtp", draft_tokens=3)
+    assert statistics["accepted_tokens"] == statistics["proposed_tokens"] >= 20
+    assert statistics["mean_run_length"] > 3
+
+
+def test_the_file_grows_by_the_head_alone(files, tmp_path):
+    folder = files("glm4_moe")
+    tensors = load_file(folder / "model.safetensors")
+    own = {key: value for key, value in tensors.items() if key.startswith("model.layers.2.")}
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    save_file({k: v for k, v in tensors.items() if k not in own}, tmp_path / "model.safetensors", {"format": "pt"})
+    report = export(str(tmp_path), tmp_path / "plain.mote", recipe="none", tokenizer=False, check="off")
+    assert not report.notes
+    weights = sum(value.numel() * 4 for value in own.values())
+    added = (folder / "tiny.mote").stat().st_size - report.file_bytes
+    assert weights - 65536 <= added <= weights + (1 << 18)
+    plain = Model.load(tmp_path / "plain.mote")
+    with pytest.raises(ArgumentError, match=r"plain\.mote has no head for multi-token prediction: use lookup or auto"):
+        plain.session(context_length=32).generate(PROMPT, speculative="mtp")
+
+    # A head that lacks a tensor is none, and the model is what it is without.
+    del tensors["model.layers.2.enorm.weight"]
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    report = export(str(tmp_path), tmp_path / "part.mote", recipe="none", tokenizer=False, check="off")
+    (note,) = report.notes
+    assert "without the head for multi-token prediction" in note and "'layers.0.enorm.weight'" in note
+    assert report.file_bytes == (tmp_path / "plain.mote").stat().st_size
