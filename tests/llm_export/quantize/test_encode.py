@@ -1,5 +1,7 @@
 """The bytes of a stored weight do not depend on how the checkpoint cuts it, and hold what the recipe asks for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -91,3 +93,13 @@ def test_refuses_a_shape_that_the_program_does_not_expect():
     spec = WeightSpec(("w",), (4, 32), torch.float32)
     with pytest.raises(FileError, match=r"w: the checkpoint has shape \[5, 32\]; the program needs \[4, 32\]"):
         encoded(spec, {"w": torch.zeros(5, 32)})
+
+
+@pytest.mark.parametrize("bits", [0, 4])
+def test_the_first_matrices_of_a_stack(bits):
+    stack = torch.randn(5, 32, 64, generator=torch.Generator().manual_seed(0))
+    spec = WeightSpec(("w",), (3, 32, 64), torch.int8 if bits else torch.float32, bits=bits, group_size=32)
+    expected = encoded(spec, {"w": stack[:3]})
+    assert np.array_equal(encoded(replace(spec, takes_first=True), {"w": stack}), expected)
+    with pytest.raises(FileError, match="the program needs"):
+        encoded(spec, {"w": stack})
