@@ -16,13 +16,14 @@ namespace mote::vulkan {
 
 inline constexpr int64_t kSplitPositions = 256;  // of attend.comp
 
-enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start, largest };
+enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, slots, rows, start, largest };
 
 // What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches,
-// a history by its place in Graph.histories, the position of the first row of histories, the largest of an output.
+// a history by its place in Graph.histories, slots and rows of a recurrence likewise, what a call does with states
+// (SlotPlan), the largest of an output.
 struct Bound {
   Bind kind = Bind::none;
-  uint32_t index = 0;  // value, weight of the part, cache or history
+  uint32_t index = 0;  // value, weight of the part, cache, history or recurrence
   uint32_t piece = 0;
 };
 
@@ -54,7 +55,8 @@ struct DeviceTraits {
   bool is_cpu = false;
   gpu::GpuFeatures features{};  // that shaders may use
   uint32_t subgroup_size = 1;
-  int64_t max_tokens = 4096;  // of a call, that histories have room for
+  int64_t history_rows = 4096;  // that histories have room for beside those that a token sees
+  int64_t recorded_rows = 0;    // of the rings of recurrences
   ProductForms products = forms_that_use({}, false);
 };
 

@@ -114,6 +114,8 @@ std::optional<Recording::Memory> Recording::memory_of(const Bound& bound, const 
     case vulkan::Bind::parts: return Memory(4, 0);
     case vulkan::Bind::history: return Memory(5, bound.index);
     case vulkan::Bind::largest: return Memory(6, 0);
+    case vulkan::Bind::slots: return Memory(7, bound.index);
+    case vulkan::Bind::rows: return Memory(8, bound.index);
     default: return std::nullopt;
   }
 }

@@ -12,6 +12,9 @@ layout(constant_id = 3) const bool IS_SPLIT = false;  // whether a workgroup tak
 layout(constant_id = 4) const bool HAS_SINKS = false;
 layout(constant_id = 5) const bool HAS_SLOPES = false;
 layout(constant_id = 8) const bool IS_BIDIRECTIONAL = false;  // whether positions behind a token are seen that the call fills
+layout(constant_id = 9) const bool IS_CHUNKED = false;  // whether windows begin at multiples of their length
+layout(constant_id = 10) const bool HAS_BIASES = false;
+layout(constant_id = 11) const bool HAS_CHOSEN = false;
 layout(constant_id = 6) const uint ITEMS = 1;         // pairs of outputs of an invocation: HEADS * VALUE_WIDTH / 2 / 64, rounded up
 
 layout(binding = 0) readonly buffer Q { float q[]; };
@@ -21,6 +24,8 @@ layout(binding = 3) readonly buffer Positions { uint positions[]; };
 layout(binding = 4) readonly buffer Sinks { float sinks[]; };
 layout(binding = 5) readonly buffer Slopes { float slopes[]; };
 layout(binding = 6) writeonly buffer Y { float y[]; };
+layout(binding = 7) readonly buffer Biases { float biases[]; };  // [tokens, heads, distances]
+layout(binding = 8) readonly buffer Chosen { int chosen[]; };    // [tokens, groups of heads, positions], ascending; negative: none
 
 #include "softmax.glsl"
 
@@ -38,11 +43,35 @@ uint head_of(uint h) {
   return gl_WorkGroupID.x / kChunks * TOGETHER + min(gl_WorkGroupID.x % kChunks * HEADS + h, TOGETHER - 1);
 }
 
-// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits; first positions that are seen in spite of the window
+// The first of a row's chosen positions that is not below a place.
+uint first_chosen(uint row, uint place) {
+  uint begin = 0, end = push[13];
+  while (begin < end) {
+    uint middle = (begin + end) / 2;
+    if (chosen[row + middle] < int(place)) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+uint chosen_row(uint token, uint h) {
+  return (token * push[12] + head_of(h) * push[12] / (push[0] * TOGETHER)) * push[13];
+}
+bool is_chosen(uint row, uint place) {
+  uint at = first_chosen(row, place);
+  return at < push[13] && chosen[row + at] == int(place);
+}
+
+// push: heads of keys, tokens, q: offset, stride of a head, of a token; window, scale, softcap; splits; first positions that are seen in spite of the window; stride of a token's sinks;
+// distances; groups, chosen positions
 void main() {
   uint lane = gl_LocalInvocationID.x, kv_head = gl_WorkGroupID.x / kChunks, token = gl_WorkGroupID.y, kv_heads = push[0];
   uint position = positions[token], pairs = WIDTH / 2, value_pairs = VALUE_WIDTH / 2;
   uint first_visible = push[5] == 0 || position < push[5] ? 0 : position + 1 - push[5], end = position;
+  if (IS_CHUNKED) first_visible = position / push[5] * push[5];
+  bool shares_choice = HAS_CHOSEN && chosen_row(token, 0) == chosen_row(token, HEADS - 1);
   if (IS_BIDIRECTIONAL) {
     end = positions[push[1] - 1];
     if (push[5] != 0) end = min(end, position + push[5] - 1);
@@ -64,12 +93,18 @@ void main() {
     }
     for (uint block = 256 * split; block < 256 * split + 256; block += 64) {
       if (block > end || (block + 63 < first_visible && block >= push[9])) continue;
+      if (shares_choice) {
+        uint row = chosen_row(token, 0), at = first_chosen(row, block);
+        if (at == push[13] || chosen[row + at] > int(block + 63)) continue;
+      }
       barrier();
       uint place = block + lane;
+      bool is_wanted = true;
       bool is_visible = place <= end && (place >= first_visible || place < push[9]);
       for (uint h = 0; h < HEADS; ++h) {
         float score = -kInfinity;
-        if (is_visible) {
+        if (HAS_CHOSEN && is_visible && (h == 0 || !shares_choice)) is_wanted = is_chosen(chosen_row(token, h), place);
+        if (is_visible && is_wanted) {
           score = 0.0;
           uint at = (place * kv_heads + kv_head) * pairs;
           for (uint i = 0; i < pairs; ++i) {
@@ -79,6 +114,9 @@ void main() {
           }
           score *= float_at(6);
           if (float_at(7) != 0.0) score = float_at(7) * tanh_of(score / float_at(7));
+          if (HAS_BIASES && place <= position && position - place < push[11]) {
+            score += biases[(token * push[0] * TOGETHER + head_of(h)) * push[11] + position - place];
+          }
           if (HAS_SLOPES) score += slopes[head_of(h)] * (float(place) - float(position));
         }
         scores[h * 64 + lane] = score;
@@ -145,7 +183,7 @@ void main() {
     if (index >= HEADS * value_pairs) break;
     uint head = head_of(index / value_pairs);
     if (!is_there(index / value_pairs)) break;
-    vec2 mean = finish(total, item, HAS_SINKS, HAS_SINKS ? sinks[head] : 0.0);
+    vec2 mean = finish(total, item, HAS_SINKS, HAS_SINKS ? sinks[token * push[10] + head] : 0.0);
     uint at = (token * kv_heads * TOGETHER + head) * VALUE_WIDTH + 2 * (index % value_pairs);
     y[at] = mean.x;
     y[at + 1] = mean.y;

@@ -26,6 +26,7 @@ layout(binding = 5) readonly buffer Bias { float bias[]; };
 layout(binding = 6) readonly buffer Residual { float residual[]; };
 layout(binding = 7) writeonly buffer Y { float y[]; };
 
+#define ORDER_BINDING 8
 #include "experts.glsl"
 
 #define EACH_TOKEN [[unroll]] for (uint t = 0; t < TOKENS; ++t)
@@ -74,7 +75,7 @@ void main() {
   uint own = gl_WorkGroupID.x * BLOCKS + at.block, block = min(own, last_block);
   uint first_token = first_of_workgroup() + at.first_token;
   if (!choose(first_of_workgroup())) return;
-  EACH_TOKEN tokens[t] = input_of(min(first_token + t, push[1] - 1));
+  EACH_TOKEN tokens[t] = input_of(output_or_other(first_token + t, first_of_workgroup()));
   multiply(at, 0, last_block);
   vec4 gates[TOKENS];
   if (GATE != 0) {
@@ -87,7 +88,7 @@ void main() {
   if (!at.has_sums || own != block) return;
   uint first = push[3] + 16 * block + 4 * at.quad;
   EACH_TOKEN {
-    uint token = first_token + t;
+    uint token = output_at(first_token + t);
     if (token < push[1]) {
       precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), at.quad, t);
       if (GATE != 0) value = gates[t] * value;
