@@ -18,7 +18,7 @@ layout(binding = 4) readonly buffer Beta { float beta[]; };
 // SlotPlan
 layout(binding = 5) readonly buffer Plan {
   uint start, source, first_replayed, replayed, first_recorded, recorded, num_copies;
-  uvec2 copies[];
+  uint copies[];  // tokens and slot of each
 };
 layout(binding = 6) buffer Slots { float slots[]; };  // [slots, heads, rows, WIDTH]
 layout(binding = 7) buffer Rows { float rows[]; };    // a ring of keys, what was added along them, decays
@@ -77,10 +77,10 @@ void main() {
   }
   uint copy = 0, step = 0;
   for (uint t = 0;; ++t) {
-    while (copy < num_copies && copies[copy].x == t) {
+    while (copy < num_copies && copies[2 * copy] == t) {
       for (uint i = 0; i < ITEMS; ++i) {
         uint n = lane + i * LANES;
-        if (is_there && n < WIDTH) slots[copies[copy].y * elements + row * WIDTH + n] = state[i];
+        if (is_there && n < WIDTH) slots[copies[2 * copy + 1] * elements + row * WIDTH + n] = state[i];
       }
       ++copy;
     }

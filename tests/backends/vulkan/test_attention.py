@@ -96,15 +96,12 @@ def test_indexer(sizes, has_weights, vulkan):
         q, k = (random(1, n, tokens, width, seed=i) for i, n in enumerate((heads, kv_heads)))
         weights = random(1, tokens, heads, seed=3) if has_weights else None
         k, positions = k.half().float(), torch.arange(tokens)[None]
-        with ReferenceState():
-            expected = torch.ops.mote.indexer(q, k, positions, weights, state=0, topk=topk, block=block)
-        given = [q, k, positions, *[weights] * has_weights]
-        assert torch.equal(part.run(VulkanBackend(), tokens, given), expected)
-        # Products that are exact in any order, and many that are equal.
-        q, k, weights = (None if x is None else x.mul(2).round() / 2 for x in (q, k, weights))
-        expected = first_of_the_best(q, k, weights, topk, block)
-        given = [q, k, positions, *[weights] * has_weights]
-        assert torch.equal(part.run(VulkanBackend(), tokens, given), expected)
+        for _ in range(2):
+            expected = first_of_the_best(q, k, weights, topk, block)
+            given = [q, k, positions, *[weights] * has_weights]
+            assert torch.equal(part.run(VulkanBackend(), tokens, given), expected)
+            # Products that are exact in any order, and many that are equal.
+            q, k, weights = (None if x is None else x.mul(2).round() / 2 for x in (q, k, weights))
 
 
 def first_of_the_best(q, k, weights, topk: int, block: int) -> torch.Tensor:
