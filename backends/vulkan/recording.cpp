@@ -115,6 +115,8 @@ std::optional<Recording::Memory> Recording::memory_of(const Bound& bound, const 
     case vulkan::Bind::history: return Memory(5, bound.index);
     case vulkan::Bind::largest: return Memory(6, 0);
     case vulkan::Bind::counters: return Memory(7, bound.index);
+    case vulkan::Bind::slots: return Memory(8, bound.index);
+    case vulkan::Bind::rows: return Memory(9, bound.index);
     default: return std::nullopt;
   }
 }
