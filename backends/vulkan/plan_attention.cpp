@@ -104,7 +104,7 @@ Status Planner::add_heads() {
   const bool has_queries = node_->inputs[0].value >= 0, has_rope = node_->integers[1] < kLayouts;
   if (node_->outputs.size() != has_queries) return invalid("outputs: must be one where there are queries");
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
-  const int64_t tokens = positions.count(), width = cache.head_dim;
+  const int64_t tokens = positions.count(), width = cache.head_dim, values = std::max(cache.value_head_dim, 2);
   const auto checked = [&](const char* name, size_t input, int64_t num_heads, int64_t columns) -> Result<View> {
     MOTE_ASSIGN(View view, heads(name, node_->inputs[input]));
     const bool fits = view.sizes[1] == num_heads || num_heads == 0;
@@ -113,7 +113,7 @@ Status Planner::add_heads() {
     return view;
   };
   MOTE_ASSIGN(const View k, checked("k", 1, cache.num_heads, width));
-  MOTE_ASSIGN(const View v, checked("v", 2, cache.num_heads, std::max(cache.value_head_dim, 2)));
+  MOTE_ASSIGN(const View v, checked("v", 2, cache.num_heads, values));
   MOTE_ASSIGN(const Bound q_weight, parameter("norm weight of q", node_->inputs[4], width));
   MOTE_ASSIGN(const Bound k_weight, parameter("norm weight of k", node_->inputs[5], width));
   View q = k, cosines, sines;
