@@ -183,11 +183,11 @@ def test_one_broken_variant_is_set_aside_alone(feature, how, model):
 
 
 def test_a_device_whose_shaders_see_too_few_buffers_is_refused_and_passed_over(model):
-    few = {"MOTE_GPU_LIMITS": "storage_buffers=15"}
+    few = {"MOTE_GPU_LIMITS": "storage_buffers=13"}
     refused = chosen(model, "vulkan", **few)
-    assert re.search(r"lets a shader see 15 buffers: must be at least 16; .* take the backend cpu", refused.stderr)
+    assert re.search(r"lets a shader see 13 buffers: must be at least 14; .* take the backend cpu", refused.stderr)
     assert chosen(model, "auto", **few).stdout == "cpu\n"
-    assert chosen(model, "vulkan", MOTE_GPU_LIMITS="storage_buffers=16").stdout == "vulkan\n"
+    assert chosen(model, "vulkan", MOTE_GPU_LIMITS="storage_buffers=14").stdout == "vulkan\n"
 
 
 def killed_while_it_is_tried(path: Path) -> None:
