@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "backends/vulkan/caches.h"
 #include "backends/vulkan/plan.h"
@@ -38,10 +39,18 @@ class SessionDelegate final : public Delegate {
                  graph.place.c_str(), static_cast<long long>(tokens), static_cast<long long>(kMaxTokens));
     MOTE_RETURN_IF_ERROR(check_call(graph, call, tokens));
     MOTE_RETURN_IF_ERROR(caches_.reserve(1));
-    MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
-    MOTE_RETURN_IF_ERROR(at_place(graph.place, reserve(plan)));
     prepared_.resize(program_->num_parts());
+    const auto known = std::ranges::find_if(recordings_, [&](const Recorded& each) {
+      return each.commands->part == index && each.commands->tokens == tokens;
+    });
+    if (known != recordings_.end()) {
+      prepared_[index] = {tokens, known->ids, known->positions, rows_of(graph, call)};
+      return size_t{0};
+    }
+    MOTE_ASSIGN(Plan plan, plan_of(index, tokens));
+    MOTE_RETURN_IF_ERROR(at_place(graph.place, reserve(plan)));
     prepared_[index] = {tokens, plan.ids, plan.positions, rows_of(graph, call)};
+    planned_ = {index, tokens, std::move(plan)};
     return size_t{0};
   } catch (const std::bad_alloc&) { return no_memory(); }
 
@@ -142,11 +151,27 @@ class SessionDelegate final : public Delegate {
     return {};
   }
 
-  Result<Plan> plan_of(size_t index, int64_t tokens) const {
-    return program_->plan(
-        index, tokens,
-        {caches_.capacity() / kSplitPositions, caches_.histories().spare_rows(), caches_.recurrences().num_rows()});
+  int64_t splits() const { return caches_.capacity() / kSplitPositions; }
+  Result<Plan> plan_of(size_t index, int64_t tokens) {
+    const bool is_planned = planned_ && planned_->part == index && planned_->tokens == tokens;
+    std::optional<Planned> planned = std::exchange(planned_, std::nullopt);
+    const bool fits = is_planned && (planned->plan.splits == 0 || planned->plan.splits == splits());
+    if (fits) return std::move(planned->plan);
+    return program_->plan(index, tokens,
+                          {splits(), caches_.histories().spare_rows(), caches_.recurrences().num_rows()});
   }
+
+  // Made by prepare for the call that comes next.
+  struct Planned {
+    size_t part = 0;
+    int64_t tokens = 0;
+    Plan plan{};
+  };
+  struct Recorded {
+    std::unique_ptr<Recording> commands;
+    std::vector<std::pair<uint32_t, int64_t>> ids;  // of the plan
+    std::vector<uint32_t> positions;
+  };
 
   // What is known of a part's calls before they come: their T, and the inputs that are looked at.
   struct Prepared {
@@ -251,11 +276,12 @@ class SessionDelegate final : public Delegate {
     const int64_t tokens = prepared.tokens;
     const size_t largest = count_of_largest(prepared.output);
     const double most = most_work(tokens);
-    const auto found = std::ranges::find_if(recordings_, [&](const auto& known) {
-      return known->part == index && known->tokens == tokens && known->is_measured == is_measured &&
-             known->largest == largest;
+    const auto found = std::ranges::find_if(recordings_, [&](const Recorded& known) {
+      const Recording& commands = *known.commands;
+      return commands.part == index && commands.tokens == tokens && commands.is_measured == is_measured &&
+             commands.largest == largest;
     });
-    if (found != recordings_.end() && (*found)->fits(most)) return found->get();
+    if (found != recordings_.end() && found->commands->fits(most)) return found->commands.get();
     if (found != recordings_.end()) recordings_.erase(found);
     MOTE_ASSIGN(Plan plan, plan_of(index, tokens));
     if (largest > 0) add_largest(prepared.output, static_cast<int64_t>(largest), &plan);
@@ -313,8 +339,8 @@ class SessionDelegate final : public Delegate {
     auto made = std::make_unique<Recording>(context_, index, tokens, largest, is_measured);
     MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind, caches_.capacity(), most));
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
-    recordings_.push_back(std::move(made));
-    return recordings_.back().get();
+    recordings_.push_back({std::move(made), std::move(plan.ids), std::move(plan.positions)});
+    return recordings_.back().commands.get();
   }
 
   static void write_argument(const Tensor& from, std::byte* to) {
@@ -441,7 +467,8 @@ class SessionDelegate final : public Delegate {
   int64_t num_kept_ = -1;                // of the call's tokens; -1: all
   std::vector<LargestElement> largest_;  // of the latest call
   std::vector<Prepared> prepared_;       // of each part
-  std::vector<std::unique_ptr<Recording>> recordings_;
+  std::optional<Planned> planned_;
+  std::vector<Recorded> recordings_;
 };
 
 }  // namespace

@@ -239,15 +239,14 @@ Dispatch Planner::attention_dispatch(AttentionCall call, int64_t heads, int64_t 
   const GraphCache& cache = *call.cache;
   const int64_t widths = cache.head_dim + cache.value_head_dim;
   const auto is_there = [&](size_t binding) { return call.bindings[binding].kind != Bind::none; };
-  return {
-      .constants = {word(heads), word(cache.head_dim), word(cache.value_head_dim), 0, is_there(4), is_there(5),
-                    word(ceil_div(items, kLanes)), word(call.num_heads / cache.num_heads), word(node_->integers[3]),
-                    word(node_->integers[4]), is_there(6), is_there(7)},
-      .bindings = std::move(call.bindings),
-      .writes = 0b100000000,
-      .push = std::move(call.push),
-      .of_position = {2 * cache.num_heads * widths, call.num_heads * widths},
-      .window = node_->integers[1]};
+  return {.constants = {word(heads), word(cache.head_dim), word(cache.value_head_dim), 0, is_there(4), is_there(5),
+                        word(ceil_div(items, kLanes)), word(call.num_heads / cache.num_heads), word(node_->integers[3]),
+                        word(node_->integers[4]), is_there(6), is_there(7)},
+          .bindings = std::move(call.bindings),
+          .writes = 0b100000000,
+          .push = std::move(call.push),
+          .of_position = {2 * cache.num_heads * widths, call.num_heads * widths},
+          .window = node_->integers[1]};
 }
 
 Status Planner::add_attention_of_one(AttentionCall call) {

@@ -323,8 +323,7 @@ Status Planner::add_product(bool in_groups) {
         .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
         .cost = {0, macs_of(product, part)}};
     std::optional<Quantized> rounding;
-    if (has_rounding)
-      rounding = rounded_by_last(product.y, form.invocations(), shared_bytes_of(form, tensor.bits));
+    if (has_rounding) rounding = rounded_by_last(product.y, form.invocations(), shared_bytes_of(form, tensor.bits));
     if (rounding) {
       dispatch.shader = rounding_product_shader(form);
       dispatch.push.push_back(dispatch.groups[0]);

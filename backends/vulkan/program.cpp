@@ -129,7 +129,8 @@ Status Program::make_pipelines() const {
       add_largest({0, 1, 1}, 1, &*made);
       for (const Dispatch& dispatch : made->dispatches) {
         MOTE_RETURN_IF_ERROR(
-            at_place(parts_[index].graph.place, pipelines_->find(dispatch.shader, dispatch.constants).status()));
+            at_place(parts_[index].graph.place,
+                     pipelines_->find(dispatch.shader, dispatch.constants, dispatch.bindings.size()).status()));
       }
     }
   }
