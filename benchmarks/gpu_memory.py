@@ -3,7 +3,8 @@
     python benchmarks/gpu_memory.py MODEL.mote [--backend vulkan] [--prompt-tokens 16]
 
 With a file of a few weights and the same ops beside it, what the driver takes is told from what the model does: both
-make much the same pipelines.
+make much the same pipelines. Buffers of the session, its arena and its keys and values, are a GPU's own memory where it
+has some; where the CPU imitates one, or shares its memory, they are among the private as far as they were written.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ class Stages:
     def __init__(self) -> None:
         self._started = time.perf_counter()
         self._private = 0.0
-        print("| stage | s | private MB | more |\n|---|---|---|---|")
+        print("| stage | s | private MB | more | the session's buffers since it was opened |\n|---|---|---|---|---|")
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, buffers: int = 0) -> None:
         now, private = time.perf_counter(), private_mb()
-        print(f"| {name} | {now - self._started:.2f} | {private:.1f} | {private - self._private:.1f} |", flush=True)
+        cells = (name, f"{now - self._started:.2f}", f"{private:.1f}", f"{private - self._private:.1f}",
+                 f"{buffers / 1e6:.1f}")  # fmt: skip
+        print(f"| {' | '.join(cells)} |", flush=True)
         self._started, self._private = now, private
 
 
@@ -45,11 +48,12 @@ def main() -> None:
     model = Model.load(options.file, backend=options.backend)
     stages.end("load")
     session = model.session(context_length=options.prompt_tokens + 16)
+    opened = session.info["arena_bytes"]
     ids = [1 + index % 200 for index in range(options.prompt_tokens)]
     for name, tokens in (("the first token", 1), ("the same again", 1), ("8 tokens", 8)):
         session.reset()
         session.generate(ids, max_new_tokens=tokens, do_sample=False, ignore_eos=True).text()
-        stages.end(name)
+        stages.end(name, session.info["arena_bytes"] - opened)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,7 @@ struct SequenceStates {
   std::span<RecurrentState> recurrent_states;
   std::span<const AdapterUse> adapters{};    // in the order in which they are added
   const RecurrentCall* recurrent = nullptr;  // nullptr: the states move on in place and nothing is recorded
+  int64_t num_kept = -1;                     // of the tokens, those that stay after the call; -1: all
 };
 
 }  // namespace mote

@@ -33,33 +33,54 @@ def rope(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op(
     "mote.attention",
-    refuses=(Refusal.SIGHT, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
+    refuses=(Refusal.SIGHT, Refusal.STRIDE, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
 )
 def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     (state,) = integers(instruction, "state")
-    for what, index in (("chosen keys", 6), ("biases by distance", 7)):
-        if optional(instruction, index) >= 0:
-            raise Refusal.SIGHT.of(what=what)
-    sinks = optional(instruction, 4)
-    if sinks >= 0 and len(graph.method.values[sinks].shape) != 1:
-        raise Refusal.SIGHT.of(what="sinks of tokens")
-    if number(instruction, "chunked", 0.0):
-        raise Refusal.SIGHT.of(what="chunks of positions")
     if number(instruction, "value_dim", 0.0):
-        raise Refusal.SIGHT.of(what="values that are parts of keys")
-    if number(instruction, "stride", 1.0) != 1:
-        raise Refusal.SIGHT.of(what="strides of keys")
+        raise Refusal.SIGHT.of()
+    check_stride(instruction)
     graph.cache(state)
     activations = [optional(instruction, i) for i in (0, 1, 2)]
     q, k, v = (graph.activation(index) if index >= 0 else None for index in activations)
     if any(view is not None and view.strides[-1] != fixed(1) for view in (q, k, v)):
         raise Refusal.STRIDES.of()
     positions = graph.integer_input(instruction.inputs[3], "positions")
-    sinks, slopes = (optional(instruction, i) for i in (4, 5))
+    sinks, slopes, chosen, biases = (optional(instruction, i) for i in (4, 5, 6, 7))
     parameters = [graph.parameter(index) for index in (sinks, slopes)]
+    parameters.append(graph.integers(chosen) if chosen >= 0 else None)
+    parameters.append(graph.parameter(biases))
     first = graph.subgraph.states[state].num_sink_positions
-    window, is_bidirectional = (int(number(instruction, name)) for name in ("window", "bidirectional"))
-    integers_ = (state, window, first, is_bidirectional)
+    window, is_bidirectional, is_chunked = (
+        int(number(instruction, name)) for name in ("window", "bidirectional", "chunked")
+    )
+    integers_ = (state, window, first, is_bidirectional, is_chunked)
     numbers = (number(instruction, "scale"), number(instruction, "softcap"))
     inputs = (q, k, v, positions, *parameters)
     graph.node(Op.attention, inputs, (graph.result(instruction.outputs[0]),), integers_, numbers)
+
+
+def check_stride(instruction: Instruction) -> None:
+    stride = int(number(instruction, "stride", 1.0))
+    if stride != 1:
+        raise Refusal.STRIDE.of(stride=stride)
+
+
+@op(
+    "mote.indexer",
+    refuses=(Refusal.STRIDES, Refusal.STRIDE, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH, Refusal.SPREAD),
+)
+def indexer(graph: GraphBuilder, instruction: Instruction) -> None:
+    (state,) = integers(instruction, "state")
+    check_stride(instruction)
+    cache = graph.cache(state, has_values=False)
+    if cache.value_head_dim != 1:
+        raise Refusal.SPREAD.of(width=cache.value_head_dim)
+    q, k = (graph.activation(instruction.inputs[i]) for i in (0, 1))
+    if any(view.strides[-1] != fixed(1) for view in (q, k)):
+        raise Refusal.STRIDES.of()
+    positions = graph.integer_input(instruction.inputs[2], "positions")
+    weights = graph.parameter(optional(instruction, 3))
+    (topk,), block = integers(instruction, "topk"), int(number(instruction, "block", 1.0))
+    inputs, outputs = (q, k, positions, weights), (graph.result(instruction.outputs[0]),)
+    graph.node(Op.indexer, inputs, outputs, (state, topk, block))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from enum import IntEnum
 
 import flatbuffers
@@ -18,7 +18,8 @@ Content = IntEnum("Content", "float32 int64 bytes tiles dense boolean", start=0)
 Op = IntEnum(
     "Op",
     "embedding rope_table norm quantize product float_product rope attention map rotate quantize_groups group_product"
-    " reduce softmax top pick scatter matmul short_conv heads",
+    " reduce softmax top pick scatter matmul short_conv heads linear_attention"
+    " indexer",
     start=0,
 )
 
@@ -67,6 +68,16 @@ class History:
     columns: int
 
 
+@dataclass(frozen=True)
+class Recurrence:
+    state: int
+    key_heads: int
+    heads: int
+    rows: int
+    width: int
+    decays: int
+
+
 @dataclass
 class Graph:
     values: list[Value] = field(default_factory=list)
@@ -74,17 +85,20 @@ class Graph:
     caches: list[Cache] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     histories: list[History] = field(default_factory=list)
+    recurrences: list[Recurrence] = field(default_factory=list)
 
     def build(self) -> bytes:
         builder = flatbuffers.Builder(1 << 12)
         values = offsets(builder, [_value(builder, value) for value in self.values])
         origins = {origin: builder.CreateString(origin) for origin in dict.fromkeys(node.origin for node in self.nodes)}
         nodes = offsets(builder, [_node(builder, node, origins[node.origin]) for node in self.nodes])
-        caches = offsets(builder, [_cache(builder, cache) for cache in self.caches])
-        histories = offsets(builder, [_history(builder, history) for history in self.histories])
+        caches, histories, recurrences = (
+            offsets(builder, [_state(builder, state) for state in states])
+            for states in (self.caches, self.histories, self.recurrences)
+        )
         slots = dims(builder, self.slots)
-        builder.StartObject(5)
-        for field_index, offset in enumerate((values, slots, caches, nodes, histories)):
+        builder.StartObject(6)
+        for field_index, offset in enumerate((values, slots, caches, nodes, histories, recurrences)):
             builder.PrependUOffsetTRelativeSlot(field_index, offset, 0)
         builder.Finish(builder.EndObject(), file_identifier=FILE_IDENTIFIER)
         return bytes(builder.Output())
@@ -125,15 +139,9 @@ def _node(builder: flatbuffers.Builder, node: Node, origin: int) -> int:
     return builder.EndObject()
 
 
-def _cache(builder: flatbuffers.Builder, cache: Cache) -> int:
-    builder.StartObject(4)
-    for field_index, number in enumerate((cache.state, cache.num_heads, cache.head_dim, cache.value_head_dim)):
-        builder.PrependInt32Slot(field_index, number, 0)
-    return builder.EndObject()
-
-
-def _history(builder: flatbuffers.Builder, history: History) -> int:
-    builder.StartObject(3)
-    for field_index, number in enumerate((history.state, history.rows, history.columns)):
+def _state(builder: flatbuffers.Builder, state: Cache | History | Recurrence) -> int:
+    numbers = astuple(state)
+    builder.StartObject(len(numbers))
+    for field_index, number in enumerate(numbers):
         builder.PrependInt32Slot(field_index, number, 0)
     return builder.EndObject()

@@ -1,6 +1,7 @@
 #include "backends/vulkan/caches.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/vulkan/plan.h"
 #include "base/size.h"
@@ -8,28 +9,29 @@
 namespace mote::vulkan {
 namespace {
 
-// The rows of each buffer one after the other.
+// Its beginning, then the rows of each buffer one after the other, histories and recurrences.
 class CacheSnapshot final : public DelegateSnapshot {
  public:
-  CacheSnapshot(int64_t positions, std::vector<std::byte> bytes) : positions_(positions), bytes_(std::move(bytes)) {}
+  CacheSnapshot(SnapshotStart start, std::vector<std::byte> bytes) : start_(start), bytes_(std::move(bytes)) {}
   uint64_t held_bytes() const override { return bytes_.size(); }
   Result<std::vector<std::byte>> to_bytes() const override { return bytes_; }
-  int64_t positions() const { return positions_; }
+  const SnapshotStart& start() const { return start_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
  private:
-  int64_t positions_;
+  SnapshotStart start_;
   std::vector<std::byte> bytes_;
 };
 
 }  // namespace
 
 Caches::Caches(std::shared_ptr<const gpu::GpuContext> context, std::vector<GraphCache> shapes, int64_t context_length,
-               Histories histories)
+               Histories histories, Recurrences recurrences)
     : context_(std::move(context)),
       shapes_(std::move(shapes)),
       context_length_(context_length),
-      histories_(std::move(histories)) {
+      histories_(std::move(histories)),
+      recurrences_(std::move(recurrences)) {
   buffers_.resize(2 * shapes_.size());
 }
 
@@ -48,18 +50,29 @@ uint64_t Caches::position_bytes() const {
 uint64_t Caches::held_bytes() const {
   uint64_t bytes = 0;
   for (const gpu::GpuBuffer& buffer : buffers_) bytes += buffer.bytes();
-  return bytes + histories_.held_bytes();
+  return bytes + histories_.held_bytes() + recurrences_.held_bytes();
+}
+
+int64_t Caches::nearest(int64_t to) const {
+  to = std::min(to, positions_);
+  while (true) {
+    const int64_t near = histories_.nearest(recurrences_.nearest(to));
+    if (near == to) return to;
+    to = near;
+  }
 }
 
 bool Caches::seek(int64_t position) {
-  if (position < 0 || position > positions_ || !histories_.hold(position)) return false;
+  if (position < 0 || position > positions_ || nearest(position) != position) return false;
   positions_ = position;
   histories_.seek(position);
+  recurrences_.seek(position);
   return true;
 }
 
 Status Caches::reserve(int64_t positions) {
   MOTE_RETURN_IF_ERROR(histories_.reserve());
+  MOTE_RETURN_IF_ERROR(recurrences_.reserve());
   if (positions <= capacity_) return {};
   MOTE_REQUIRE(context_length_ == 0 || positions <= context_length_, Code::kContextFull,
                "position %lld does not fit: the context holds %lld", static_cast<long long>(positions - 1),
@@ -89,34 +102,54 @@ Status Caches::reserve(int64_t positions) {
   return {};
 }
 
+uint64_t Caches::snapshot_bytes(const SnapshotStart& start) const {
+  if (start.positions == 0) return 0;
+  return static_cast<uint64_t>(start.positions) * position_bytes() + histories_.snapshot_bytes() +
+         recurrences_.snapshot_bytes(recurrences_.empty() ? 0 : start.positions - start.base);
+}
+
 Result<std::shared_ptr<const DelegateSnapshot>> Caches::snapshot() const {
+  const SnapshotStart start{positions_, recurrences_.base()};
+  MOTE_REQUIRE(start.base >= 0, Code::kInternal, "the GPU holds no recurrent states of position %lld",
+               static_cast<long long>(positions_));
+  std::vector<std::byte> bytes(sizeof(start) + snapshot_bytes(start));
+  std::memcpy(bytes.data(), &start, sizeof(start));
+  std::span<std::byte> to = std::span(bytes).subspan(sizeof(start));
   const auto count = static_cast<uint64_t>(positions_);
-  std::vector<std::byte> bytes(count * position_bytes() + (count > 0 ? histories_.snapshot_bytes() : 0));
-  size_t at = 0;
   for (size_t i = 0; i < buffers_.size() && count > 0; ++i) {
-    const std::span to(bytes.data() + at, count * row_bytes(i));
-    MOTE_RETURN_IF_ERROR(context_->read(buffers_[i], 0, to));
-    at += to.size();
+    MOTE_RETURN_IF_ERROR(context_->read(buffers_[i], 0, to.first(count * row_bytes(i))));
+    to = to.subspan(count * row_bytes(i));
   }
-  if (count > 0) MOTE_RETURN_IF_ERROR(histories_.read(std::span(bytes).subspan(at)));
-  return std::shared_ptr<const DelegateSnapshot>(std::make_shared<CacheSnapshot>(positions_, std::move(bytes)));
+  if (count > 0) {
+    MOTE_RETURN_IF_ERROR(histories_.read(to.first(histories_.snapshot_bytes())));
+    MOTE_RETURN_IF_ERROR(recurrences_.read(to.subspan(histories_.snapshot_bytes())));
+  }
+  return std::shared_ptr<const DelegateSnapshot>(std::make_shared<CacheSnapshot>(start, std::move(bytes)));
 }
 
 Status Caches::restore(const DelegateSnapshot& snapshot) {
   const auto& from = static_cast<const CacheSnapshot&>(snapshot);
+  const SnapshotStart start = from.start();
+  const auto count = static_cast<uint64_t>(start.positions);
   positions_ = 0;
   histories_.seek(0);
-  MOTE_RETURN_IF_ERROR(reserve(from.positions()));
-  size_t at = 0;
-  for (size_t i = 0; i < buffers_.size() && from.positions() > 0; ++i) {
-    const std::span rows(from.bytes().data() + at, static_cast<size_t>(from.positions()) * row_bytes(i));
-    MOTE_RETURN_IF_ERROR(context_->write(buffers_[i], 0, rows));
-    at += rows.size();
+  recurrences_.seek(0);
+  MOTE_RETURN_IF_ERROR(reserve(start.positions));
+  std::span<const std::byte> rest = std::span(from.bytes()).subspan(sizeof(start));
+  for (size_t i = 0; i < buffers_.size() && count > 0; ++i) {
+    MOTE_RETURN_IF_ERROR(context_->write(buffers_[i], 0, rest.first(count * row_bytes(i))));
+    rest = rest.subspan(count * row_bytes(i));
   }
-  if (from.positions() > 0) {
-    MOTE_RETURN_IF_ERROR(histories_.write(std::span(from.bytes()).subspan(at), from.positions()));
+  if (count > 0) {
+    MOTE_RETURN_IF_ERROR(histories_.write(rest.first(histories_.snapshot_bytes()), start.positions));
+    const Status status = recurrences_.write(rest.subspan(histories_.snapshot_bytes()), start.base, start.positions);
+    if (!status.ok()) {
+      histories_.seek(0);
+      recurrences_.seek(0);
+      return status;
+    }
   }
-  positions_ = from.positions();
+  positions_ = start.positions;
   return {};
 }
 
@@ -148,13 +181,42 @@ Status Caches::write(int32_t state, int64_t positions, std::span<const std::byte
   return {};
 }
 
+// Both kinds of recurrent state are laid out as the CPU's.
+Status Caches::read_recurrent(int32_t state, std::span<std::byte> elements) const {
+  const size_t history = histories_.index_of(state), recurrence = recurrences_.index_of(state);
+  if (history != SIZE_MAX && elements.size() == histories_.snapshot_bytes(history) &&
+      histories_.ring(history).handle() != VK_NULL_HANDLE) {
+    return histories_.read(history, elements);
+  }
+  MOTE_REQUIRE(recurrence != SIZE_MAX && recurrences_.is_settled(recurrence), Code::kUnsupportedBackend,
+               "state %d: the GPU does not hold it as it is at position %lld", state,
+               static_cast<long long>(positions_));
+  return recurrences_.read_state(recurrence, elements);
+}
+
+Status Caches::write_recurrent(int32_t state, int64_t positions, std::span<const std::byte> elements) {
+  const size_t history = histories_.index_of(state), recurrence = recurrences_.index_of(state);
+  MOTE_RETURN_IF_ERROR(reserve(positions));
+  if (history != SIZE_MAX && elements.size() == histories_.snapshot_bytes(history)) {
+    MOTE_RETURN_IF_ERROR(histories_.write(history, elements, positions));
+  } else {
+    MOTE_REQUIRE(recurrence != SIZE_MAX, Code::kInternal, "state %d: is not of this delegate", state);
+    MOTE_RETURN_IF_ERROR(recurrences_.write_state(recurrence, positions, elements));
+  }
+  positions_ = positions;
+  return {};
+}
+
 Result<std::shared_ptr<const DelegateSnapshot>> Caches::import(std::span<const std::byte> bytes) const {
-  const uint64_t row = position_bytes(), fixed = bytes.empty() ? 0 : histories_.snapshot_bytes();
-  MOTE_REQUIRE(row > 0 && bytes.size() >= fixed && (bytes.size() - fixed) % row == 0, Code::kInvalidSession,
-               "%zu bytes of keys and values: must be a multiple of %llu, and %llu of other states", bytes.size(),
-               static_cast<unsigned long long>(row), static_cast<unsigned long long>(fixed));
-  return std::shared_ptr<const DelegateSnapshot>(std::make_shared<CacheSnapshot>(
-      static_cast<int64_t>((bytes.size() - fixed) / row), std::vector<std::byte>(bytes.begin(), bytes.end())));
+  SnapshotStart start;
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (bytes.size() >= sizeof(start)) std::memcpy(&start, bytes.data(), sizeof(start));
+  const bool is_within = start.base >= 0 && start.base <= start.positions && start.positions < kMost;
+  MOTE_REQUIRE(bytes.size() >= sizeof(start) && is_within && bytes.size() - sizeof(start) == snapshot_bytes(start),
+               Code::kInvalidSession, "%zu bytes of states on a GPU: are not those of a session of this model",
+               bytes.size());
+  return std::shared_ptr<const DelegateSnapshot>(
+      std::make_shared<CacheSnapshot>(start, std::vector<std::byte>(bytes.begin(), bytes.end())));
 }
 
 }  // namespace mote::vulkan

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "backends/vulkan/caches.h"
 #include "backends/vulkan/plan.h"
@@ -16,6 +17,7 @@ namespace mote::vulkan {
 namespace {
 
 static_assert(sizeof(LargestElement) == 2 * sizeof(uint32_t), "as largest.comp writes them");
+static_assert(sizeof(SlotPlan) <= 256, "what is bound of a call's arguments");
 constexpr int64_t kMostElements = int64_t{1} << 31, kMostRows = 65536;  // of an output, as shaders count them
 constexpr size_t kMaxRecordings = 8;  // of a session: calls of other lengths are recorded again
 
@@ -25,7 +27,9 @@ class SessionDelegate final : public Delegate {
       : program_(std::move(program)),
         context_(program_->context()),
         caches_(context_, program_->caches(), options.context_length,
-                Histories(context_, program_->histories(), std::max<int64_t>(options.max_tokens, 1))) {}
+                Histories(context_, program_->histories(),
+                          std::max<int64_t>(options.max_tokens, 1) + options.rewind_tokens),
+                Recurrences(context_, program_->recurrences(), {options.rewind_tokens, options.rewind_bytes})) {}
 
   Result<size_t> prepare(size_t index, const Call& call, int64_t tokens) override try {
     MOTE_REQUIRE(index < program_->num_parts(), Code::kInvalidProgram, "part %zu: there are %zu", index,
@@ -35,10 +39,18 @@ class SessionDelegate final : public Delegate {
                  graph.place.c_str(), static_cast<long long>(tokens), static_cast<long long>(kMaxTokens));
     MOTE_RETURN_IF_ERROR(check_call(graph, call, tokens));
     MOTE_RETURN_IF_ERROR(caches_.reserve(1));
-    MOTE_ASSIGN(const Plan plan, plan_of(index, tokens));
-    MOTE_RETURN_IF_ERROR(at_place(graph.place, reserve(plan)));
     prepared_.resize(program_->num_parts());
+    const auto known = std::ranges::find_if(recordings_, [&](const Recorded& each) {
+      return each.commands->part == index && each.commands->tokens == tokens;
+    });
+    if (known != recordings_.end()) {
+      prepared_[index] = {tokens, known->ids, known->positions, rows_of(graph, call)};
+      return size_t{0};
+    }
+    MOTE_ASSIGN(Plan plan, plan_of(index, tokens));
+    MOTE_RETURN_IF_ERROR(at_place(graph.place, reserve(plan)));
     prepared_[index] = {tokens, plan.ids, plan.positions, rows_of(graph, call)};
+    planned_ = {index, tokens, std::move(plan)};
     return size_t{0};
   } catch (const std::bad_alloc&) { return no_memory(); }
 
@@ -46,10 +58,11 @@ class SessionDelegate final : public Delegate {
     return execute_measured(index, call, context, nullptr);
   }
 
-  Status execute_measured(size_t index, const Call& call, KernelContext&, std::vector<DelegateStep>* steps) override
-      try {
+  Status execute_measured(size_t index, const Call& call, KernelContext& context,
+                          std::vector<DelegateStep>* steps) override try {
     MOTE_REQUIRE(index < prepared_.size() && prepared_[index].tokens > 0, Code::kInternal, "part %zu was not prepared",
                  index);
+    num_kept_ = context.sequences.empty() ? -1 : context.sequences.front().num_kept;
     return at_place(program_->part(index).graph.place, run(index, call, prepared_[index], steps));
   } catch (const std::bad_alloc&) { return no_memory(); }
 
@@ -68,6 +81,11 @@ class SessionDelegate final : public Delegate {
   }
 
   bool seek(int64_t position) override { return caches_.seek(position); }
+  int64_t nearest(int64_t to) const override { return caches_.nearest(to); }
+  int64_t most_taken_back() const override {
+    return caches_.recurrences().empty() ? Delegate::most_taken_back()
+                                         : StateSlots::reach(caches_.recurrences().num_rows());
+  }
   Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override try {
     return caches_.snapshot();
   } catch (const std::bad_alloc&) { return no_memory(); }
@@ -90,6 +108,18 @@ class SessionDelegate final : public Delegate {
                      std::span<const std::byte> values) override try {
     const int64_t before = caches_.capacity();
     const Status status = caches_.write(state, positions, keys, values);
+    if (caches_.capacity() != before) recordings_.clear();
+    return status;
+  } catch (const std::bad_alloc&) { return no_memory(); }
+  bool has_recurrent(int32_t state) const override {
+    return caches_.histories().index_of(state) != SIZE_MAX || caches_.recurrences().index_of(state) != SIZE_MAX;
+  }
+  Status read_recurrent(int32_t state, std::span<std::byte> elements) const override {
+    return caches_.read_recurrent(state, elements);
+  }
+  Status write_recurrent(int32_t state, int64_t positions, std::span<const std::byte> elements) override try {
+    const int64_t before = caches_.capacity();
+    const Status status = caches_.write_recurrent(state, positions, elements);
     if (caches_.capacity() != before) recordings_.clear();
     return status;
   } catch (const std::bad_alloc&) { return no_memory(); }
@@ -121,9 +151,27 @@ class SessionDelegate final : public Delegate {
     return {};
   }
 
-  Result<Plan> plan_of(size_t index, int64_t tokens) const {
-    return program_->plan(index, tokens, caches_.capacity() / kSplitPositions, caches_.histories().max_tokens());
+  int64_t splits() const { return caches_.capacity() / kSplitPositions; }
+  Result<Plan> plan_of(size_t index, int64_t tokens) {
+    const bool is_planned = planned_ && planned_->part == index && planned_->tokens == tokens;
+    std::optional<Planned> planned = std::exchange(planned_, std::nullopt);
+    const bool fits = is_planned && (planned->plan.splits == 0 || planned->plan.splits == splits());
+    if (fits) return std::move(planned->plan);
+    return program_->plan(index, tokens,
+                          {splits(), caches_.histories().spare_rows(), caches_.recurrences().num_rows()});
   }
+
+  // Made by prepare for the call that comes next.
+  struct Planned {
+    size_t part = 0;
+    int64_t tokens = 0;
+    Plan plan{};
+  };
+  struct Recorded {
+    std::unique_ptr<Recording> commands;
+    std::vector<std::pair<uint32_t, int64_t>> ids;  // of the plan
+    std::vector<uint32_t> positions;
+  };
 
   // What is known of a part's calls before they come: their T, and the inputs that are looked at.
   struct Prepared {
@@ -167,7 +215,7 @@ class SessionDelegate final : public Delegate {
   // Places of a part's arguments in their buffer.
   struct Places {
     std::vector<std::pair<uint32_t, uint64_t>> of;  // value, offset
-    uint64_t start = 0;                             // of the position of histories' next row
+    uint64_t start = 0;                             // of what the call does with recurrent states
     uint64_t largest = 0;                           // of an output's rows
     uint64_t bytes = 0;
     uint64_t at(uint32_t value) const {
@@ -228,11 +276,12 @@ class SessionDelegate final : public Delegate {
     const int64_t tokens = prepared.tokens;
     const size_t largest = count_of_largest(prepared.output);
     const double most = most_work(tokens);
-    const auto found = std::ranges::find_if(recordings_, [&](const auto& known) {
-      return known->part == index && known->tokens == tokens && known->is_measured == is_measured &&
-             known->largest == largest;
+    const auto found = std::ranges::find_if(recordings_, [&](const Recorded& known) {
+      const Recording& commands = *known.commands;
+      return commands.part == index && commands.tokens == tokens && commands.is_measured == is_measured &&
+             commands.largest == largest;
     });
-    if (found != recordings_.end() && (*found)->fits(most)) return found->get();
+    if (found != recordings_.end() && found->commands->fits(most)) return found->commands.get();
     if (found != recordings_.end()) recordings_.erase(found);
     MOTE_ASSIGN(Plan plan, plan_of(index, tokens));
     if (largest > 0) add_largest(prepared.output, static_cast<int64_t>(largest), &plan);
@@ -271,8 +320,16 @@ class SessionDelegate final : public Delegate {
           const gpu::GpuBuffer& ring = caches_.histories().ring(part.histories[bound.index]);
           return {ring.handle(), 0, ring.bytes()};
         }
-        case Bind::start: return {arguments_.handle(), places.start, 4};
         case Bind::counters: return {counters_.handle(), kAlignment * bound.index, sizeof(uint32_t) * bound.piece};
+        case Bind::slots: {
+          const gpu::GpuBuffer& slots = caches_.recurrences().slots(part.recurrences[bound.index]);
+          return {slots.handle(), 0, slots.bytes()};
+        }
+        case Bind::rows: {
+          const gpu::GpuBuffer& rows = caches_.recurrences().rows(part.recurrences[bound.index]);
+          return {rows.handle(), 0, rows.bytes()};
+        }
+        case Bind::start: return {arguments_.handle(), places.start, sizeof(SlotPlan)};
         case Bind::largest:
           return {arguments_.handle(), places.largest,
                   static_cast<uint64_t>(prepared.output.rows) * largest * sizeof(LargestElement)};
@@ -282,8 +339,8 @@ class SessionDelegate final : public Delegate {
     auto made = std::make_unique<Recording>(context_, index, tokens, largest, is_measured);
     MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind, caches_.capacity(), most));
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
-    recordings_.push_back(std::move(made));
-    return recordings_.back().get();
+    recordings_.push_back({std::move(made), std::move(plan.ids), std::move(plan.positions)});
+    return recordings_.back().commands.get();
   }
 
   static void write_argument(const Tensor& from, std::byte* to) {
@@ -328,19 +385,39 @@ class SessionDelegate final : public Delegate {
     return {};
   }
 
-  // The position of the next row of a part's histories.
-  Status write_start(const LoadedPart& part, std::byte* to) const {
-    int64_t start = 0;
-    for (const size_t history : part.histories) {
-      const int64_t next = caches_.histories().next(history);
-      MOTE_REQUIRE(history == part.histories.front() || next == start, Code::kInternal,
-                   "states that are at positions %lld and %lld", static_cast<long long>(start),
-                   static_cast<long long>(next));
+  // Says what the call does with the part's recurrent states. All of them are at one position.
+  Status begin_states(const LoadedPart& part, int64_t tokens, std::byte* to) {
+    SlotPlan plan;
+    std::optional<int64_t> start;
+    const auto is_at = [&](int64_t next) -> Status {
+      MOTE_REQUIRE(next == start.value_or(next), Code::kInternal, "states that are at positions %lld and %lld",
+                   static_cast<long long>(*start), static_cast<long long>(next));
       start = next;
+      return {};
+    };
+    for (const size_t history : part.histories) MOTE_RETURN_IF_ERROR(is_at(caches_.histories().next(history)));
+    for (const size_t each : part.recurrences) MOTE_RETURN_IF_ERROR(is_at(caches_.recurrences().state(each).next()));
+    for (const size_t history : part.histories) caches_.histories().begin(history, tokens);
+    for (const size_t each : part.recurrences) {
+      MOTE_ASSIGN(plan, caches_.recurrences().state(each).begin(tokens, num_kept_ < 0 ? tokens : num_kept_));
     }
-    const auto word = static_cast<uint32_t>(start);
-    std::memcpy(to, &word, sizeof(word));
+    plan.start = static_cast<uint32_t>(start.value_or(0));
+    std::memcpy(to, &plan, sizeof(plan));
     return {};
+  }
+
+  // Returns the position behind the call, or 0 where the part has no such states.
+  int64_t end_states(const LoadedPart& part, int64_t tokens) {
+    int64_t end = 0;
+    for (const size_t history : part.histories) {
+      caches_.histories().end(history, tokens);
+      end = std::max(end, caches_.histories().next(history));
+    }
+    for (const size_t each : part.recurrences) {
+      caches_.recurrences().state(each).end();
+      end = std::max(end, caches_.recurrences().state(each).next());
+    }
+    return end;
   }
 
   Status run(size_t index, const Call& call, const Prepared& prepared, std::vector<DelegateStep>* steps) {
@@ -359,7 +436,7 @@ class SessionDelegate final : public Delegate {
       const uint32_t value = graph.inputs[i];
       write_argument(*call.inputs[i], arguments_.data() + places.at(value));
     }
-    MOTE_RETURN_IF_ERROR(write_start(program_->part(index), arguments_.data() + places.start));
+    MOTE_RETURN_IF_ERROR(begin_states(program_->part(index), tokens, arguments_.data() + places.start));
     const auto start = std::chrono::steady_clock::now();
     const Status ran = recorded->run();
     if (!ran.ok()) {  // somewhere within
@@ -376,10 +453,7 @@ class SessionDelegate final : public Delegate {
       const int64_t now = steps->back().end_ns;
       steps->push_back({"vulkan.read", steps->back().origin, now, now, {.bytes = *read, .macs = 0}});
     }
-    for (const size_t history : program_->part(index).histories) {
-      caches_.histories().advance(history, tokens);
-      end = std::max(end, caches_.histories().next(history));
-    }
+    end = std::max(end, end_states(program_->part(index), tokens));
     caches_.set_positions(end);
     return {};
   }
@@ -390,9 +464,11 @@ class SessionDelegate final : public Delegate {
   gpu::GpuBuffer arena_, parts_, arguments_, counters_;
   gpu::GpuBuffer output_;  // of the calls of which only the largest elements are read
   size_t wanted_largest_ = 0;
+  int64_t num_kept_ = -1;                // of the call's tokens; -1: all
   std::vector<LargestElement> largest_;  // of the latest call
   std::vector<Prepared> prepared_;       // of each part
-  std::vector<std::unique_ptr<Recording>> recordings_;
+  std::optional<Planned> planned_;
+  std::vector<Recorded> recordings_;
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ struct LoadedPart {
   std::vector<const DeviceWeight*> weights;  // of the part, in its order
   std::vector<size_t> caches;                // of the program, for each of graph.caches
   std::vector<size_t> histories;             // likewise
+  std::vector<size_t> recurrences;
 };
 
 class Program : public DelegateProgram, public std::enable_shared_from_this<Program> {
@@ -48,7 +49,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   void add_part(LoadedPart part) { parts_.push_back(std::move(part)); }
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
-  bool has_state() const override { return !caches_.empty() || !histories_.empty(); }
+  bool has_state() const override { return !caches_.empty() || !histories_.empty() || !recurrences_.empty(); }
   bool is_lost() const override { return context_->is_lost(); }
   uint64_t private_bytes() const override { return weights_ ? weights_->bytes() : 0; }
   uint64_t file_backed_bytes() const override { return weights_ ? weights_->imported_bytes() : 0; }
@@ -56,14 +57,20 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   const std::shared_ptr<const gpu::GpuContext>& context() const { return context_; }
   Pipelines& pipelines() const { return *pipelines_; }
   DeviceWeights& weights() const { return *weights_; }
-  // As make_plan, for a part on this device. max_tokens: see DeviceTraits
-  Result<Plan> plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens = 4096) const;
+  // What a session has room for, of which plans depend.
+  struct Room {
+    int64_t splits = 1;                              // see make_plan
+    int64_t history_rows = 4096, recorded_rows = 0;  // see DeviceTraits
+  };
+  // As make_plan, for a part on this device.
+  Result<Plan> plan(size_t index, int64_t tokens, const Room& room) const;
   const LoadedPart& part(size_t index) const { return parts_[index]; }
   size_t num_parts() const { return parts_.size(); }
   // Of calls of so many tokens: few read weights, many multiply.
   Pace& pace(int64_t tokens) const { return tokens > 8 ? pace_of_many_ : pace_of_few_; }
   const std::vector<GraphCache>& caches() const { return caches_; }
   const std::vector<GraphHistory>& histories() const { return histories_; }
+  const std::vector<GraphRecurrence>& recurrences() const { return recurrences_; }
 
  private:
   explicit Program(std::shared_ptr<const gpu::GpuContext> context)
@@ -86,6 +93,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
   std::vector<LoadedPart> parts_;
   std::vector<GraphCache> caches_;
   std::vector<GraphHistory> histories_;
+  std::vector<GraphRecurrence> recurrences_;
 };
 
 }  // namespace mote::vulkan

@@ -14,13 +14,14 @@ constexpr size_t kMaxOrigin = 1024;
 constexpr int64_t kMaxPart = int64_t{1} << 40;
 constexpr int32_t kMaxStates = 1 << 16, kMaxHeads = 1 << 12, kMaxWidth = 1 << 10;
 constexpr int32_t kMaxRows = 1 << 8, kMaxColumns = 1 << 20;  // of a history
+constexpr int32_t kMaxStateFloats = 1 << 28;                 // of a recurrence, and of what is recorded of a token
 
 // What a node of each op has; `required` are the inputs that must be present, a bit each.
 struct Signature {
   size_t inputs, outputs, integers, numbers;
   unsigned required;
 };
-constexpr std::array<Signature, 20> kSignatures = {{
+constexpr std::array<Signature, 22> kSignatures = {{
     {2, 1, 0, 0, 0b11},    // embedding
     {2, 2, 1, 1, 0b11},    // rope_table
     {3, 1, 1, 2, 0b1},     // norm
@@ -28,7 +29,7 @@ constexpr std::array<Signature, 20> kSignatures = {{
     {6, 1, 2, 0, 0b1111},  // product
     {4, 1, 2, 0, 0b11},    // float_product
     {3, 1, 1, 0, 0b111},   // rope
-    {6, 1, 4, 2, 0b1001},  // attention
+    {8, 1, 5, 2, 0b1001},  // attention: or what was written first
     {3, 1, 1, 2, 0},       // map
     {1, 1, 1, 0, 0b1},     // rotate
     {1, 3, 0, 0, 0b1},     // quantize_groups
@@ -41,6 +42,8 @@ constexpr std::array<Signature, 20> kSignatures = {{
     {2, 1, 0, 0, 0b11},    // matmul
     {3, 1, 1, 0, 0b11},    // short_conv
     {8, 1, 4, 4, 0b1110},  // heads: an output where there are queries
+    {5, 1, 1, 0, 0b111},   // linear_attention
+    {4, 1, 3, 0, 0b111},   // indexer
 }};
 
 // At least 0 for every number of tokens from 1 on.
@@ -71,6 +74,9 @@ class Verifier {
     for (const fb::Cache* cache : *graph.caches()) MOTE_RETURN_IF_ERROR(add_cache(*cache));
     if (graph.histories() != nullptr) {
       for (const fb::History* history : *graph.histories()) MOTE_RETURN_IF_ERROR(add_history(*history));
+    }
+    if (graph.recurrences() != nullptr) {
+      for (const fb::Recurrence* each : *graph.recurrences()) MOTE_RETURN_IF_ERROR(add_recurrence(*each));
     }
     for (const fb::Node* node : *graph.nodes()) MOTE_RETURN_IF_ERROR(add_node(*node));
     return std::move(graph_);
@@ -146,7 +152,7 @@ class Verifier {
     const GraphCache cache{from.state(), from.num_heads(), from.head_dim(), from.value_head_dim()};
     const auto is_width = [](int32_t width) { return width >= 2 && width <= kMaxWidth && width % 2 == 0; };
     if (cache.state < 0 || cache.state >= kMaxStates || cache.num_heads < 1 || cache.num_heads > kMaxHeads ||
-        !is_width(cache.head_dim) || !is_width(cache.value_head_dim)) {
+        !is_width(cache.head_dim) || !(is_width(cache.value_head_dim) || cache.value_head_dim == 1)) {
       return invalid(format("caches[%zu]", graph_.caches.size()), "has no heads, or widths that are odd or above %d",
                      kMaxWidth);
     }
@@ -169,6 +175,25 @@ class Verifier {
       if (other.state == history.state) return invalid("histories", "has state %d twice", history.state);
     }
     graph_.histories.push_back(history);
+    return {};
+  }
+
+  Status add_recurrence(const fb::Recurrence& from) {
+    const GraphRecurrence made{from.state(), from.key_heads(), from.heads(), from.rows(), from.width(), from.decays()};
+    const std::string place = format("recurrences[%zu]", graph_.recurrences.size());
+    const auto is_within = [](int32_t number, int32_t most) { return number >= 1 && number <= most; };
+    if (made.state < 0 || made.state >= kMaxStates || !is_within(made.heads, kMaxColumns) ||
+        !is_within(made.key_heads, made.heads) || made.heads % made.key_heads != 0 ||
+        !is_within(made.rows, kMaxColumns) || !is_within(made.width, kMaxWidth) ||
+        (made.decays != 0 && made.decays != 1 && made.decays != made.width)) {
+      return invalid(place, "has no heads, rows or width, or key_heads or decays that do not go with them");
+    }
+    if (made.floats() > kMaxStateFloats || made.recorded_floats() > kMaxStateFloats)
+      return invalid(place, "has more than %d elements", kMaxStateFloats);
+    for (const GraphRecurrence& other : graph_.recurrences) {
+      if (other.state == made.state) return invalid("recurrences", "has state %d twice", made.state);
+    }
+    graph_.recurrences.push_back(made);
     return {};
   }
 
@@ -200,8 +225,10 @@ class Verifier {
     const bool has_outputs = length(from.outputs()) == has.outputs ||
                              (from.op() == fb::Op::quantize && length(from.outputs()) == 3) ||
                              (from.op() == fb::Op::heads && length(from.outputs()) == 0);
-    if (length(from.inputs()) != has.inputs || !has_outputs || length(from.integers()) != has.integers ||
-        length(from.numbers()) != has.numbers) {
+    const bool is_first_attention =
+        from.op() == fb::Op::attention && length(from.inputs()) == 6 && length(from.integers()) == 4;
+    const bool has_inputs = length(from.inputs()) == has.inputs && length(from.integers()) == has.integers;
+    if (!(has_inputs || is_first_attention) || !has_outputs || length(from.numbers()) != has.numbers) {
       return invalid(place, "has other numbers of operands than %s takes", fb::EnumNameOp(from.op()));
     }
     GraphNode node{.op = from.op()};
@@ -228,6 +255,8 @@ class Verifier {
     }
     if (from.integers() != nullptr) node.integers.assign(from.integers()->begin(), from.integers()->end());
     if (from.numbers() != nullptr) node.numbers.assign(from.numbers()->begin(), from.numbers()->end());
+    node.inputs.resize(has.inputs);
+    node.integers.resize(has.integers);
     graph_.nodes.push_back(std::move(node));
     return {};
   }

@@ -55,6 +55,16 @@ struct GraphHistory {
   bool operator==(const GraphHistory&) const = default;
 };
 
+// A matrix [rows, width] for each head, and what is recorded of a token: its keys, what was added along them, decays.
+struct GraphRecurrence {
+  int32_t state = 0, key_heads = 0, heads = 0, rows = 0, width = 0, decays = 0;
+  bool operator==(const GraphRecurrence&) const = default;
+  int64_t floats() const { return int64_t{heads} * rows * width; }
+  int64_t recorded_floats() const {
+    return int64_t{key_heads} * width + int64_t{heads} * rows + int64_t{heads} * decays;
+  }
+};
+
 struct Graph {
   std::string place;
   size_t num_weights = 0;  // of the part
@@ -62,6 +72,7 @@ struct Graph {
   std::vector<LinearSize> slots;
   std::vector<GraphCache> caches;
   std::vector<GraphHistory> histories;
+  std::vector<GraphRecurrence> recurrences;
   std::vector<GraphNode> nodes;
   std::vector<uint32_t> inputs, outputs;  // values, in the order of the part's arguments
 };

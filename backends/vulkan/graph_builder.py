@@ -11,10 +11,10 @@ from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Dim, Instruction, Numbers
 from llm_export.program.specs import WeightSpec
 
-from .blob import Cache, Content, Graph, History, Node, Op, Value, ValueKind, View
+from .blob import Cache, Content, Graph, History, Node, Op, Recurrence, Value, ValueKind, View
 from .fusion import fuse
 from .maps import FUNCTIONS
-from .refusals import MAX_MAP_RANK, MAX_RANK, Refusal
+from .refusals import MAX_MAP_RANK, MAX_RANK, MAX_WIDTH, Refusal
 
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 CONTENTS = {torch.float32: Content.float32, torch.int64: Content.int64, torch.bool: Content.boolean}
@@ -270,12 +270,12 @@ class GraphBuilder:
             self._made[key] = make()
         return self._made[key]
 
-    def cache(self, state: int) -> Cache:
+    def cache(self, state: int, *, has_values: bool = True) -> Cache:
         """Errors: Refusal.STATE and others."""
         spec = self.subgraph.states[state]
         if spec.kind != "kv_cache":
             raise Refusal.STATE.of(kind=spec.kind)
-        for width in (spec.head_dim, spec.value_head_dim):
+        for width in (spec.head_dim, spec.value_head_dim) if has_values else (spec.head_dim,):
             if width % 2:
                 raise Refusal.WIDTH.of(width=width)
         cache = Cache(state, spec.num_heads, spec.head_dim, spec.value_head_dim)
@@ -292,6 +292,19 @@ class GraphBuilder:
         if history not in self.graph.histories:
             self.graph.histories.append(history)
         return history
+
+    def recurrence(self, state: int, key_heads: int, decays: int) -> Recurrence:
+        """Errors: Refusal.STATE and others."""
+        spec = self.subgraph.states[state]
+        if spec.kind != "recurrent" or len(spec.shape) != 4:
+            raise Refusal.STATE.of(kind=spec.kind)
+        _, heads, rows, width = spec.shape
+        if width > MAX_WIDTH:
+            raise Refusal.WIDE.of(width=width)
+        recurrence = Recurrence(state, key_heads, heads, rows, width, decays)
+        if recurrence not in self.graph.recurrences:
+            self.graph.recurrences.append(recurrence)
+        return recurrence
 
     def node(self, op: Op, inputs: Sequence[View | None], outputs: Sequence[View], integers=(), numbers=()) -> None:
         self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers, self.origin))

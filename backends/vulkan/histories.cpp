@@ -7,8 +7,8 @@
 namespace mote::vulkan {
 
 Histories::Histories(std::shared_ptr<const gpu::GpuContext> context, std::vector<GraphHistory> shapes,
-                     int64_t max_tokens)
-    : context_(std::move(context)), shapes_(std::move(shapes)), max_tokens_(max_tokens) {
+                     int64_t spare_rows)
+    : context_(std::move(context)), shapes_(std::move(shapes)), spare_rows_(spare_rows) {
   rings_.resize(shapes_.size());
 }
 
@@ -24,16 +24,14 @@ Status Histories::reserve() {
   return {};
 }
 
-void Histories::advance(size_t index, int64_t tokens) {
+void Histories::begin(size_t index, int64_t tokens) {
   Ring& ring = rings_[index];
-  ring.next += tokens;
-  ring.oldest = std::max(ring.oldest, ring.next - max_tokens_);
+  ring.oldest = std::max(ring.oldest, ring.next + tokens - spare_rows_);
 }
 
-bool Histories::hold(int64_t position) const {
-  return position == 0 || std::ranges::all_of(rings_, [&](const Ring& ring) {
-           return position >= ring.oldest && position <= ring.next;
-         });
+int64_t Histories::nearest(int64_t to) const {
+  for (const Ring& ring : rings_) to = std::min(to, ring.next);
+  return std::ranges::all_of(rings_, [&](const Ring& ring) { return to >= ring.oldest; }) ? to : 0;
 }
 
 void Histories::seek(int64_t position) {
@@ -49,9 +47,14 @@ uint64_t Histories::held_bytes() const {
   return bytes;
 }
 
+size_t Histories::index_of(int32_t state) const {
+  const auto found = std::ranges::find(shapes_, state, &GraphHistory::state);
+  return found == shapes_.end() ? SIZE_MAX : static_cast<size_t>(found - shapes_.begin());
+}
+
 uint64_t Histories::snapshot_bytes() const {
   uint64_t bytes = 0;
-  for (size_t i = 0; i < shapes_.size(); ++i) bytes += static_cast<uint64_t>(shapes_[i].rows) * row_bytes(i);
+  for (size_t i = 0; i < shapes_.size(); ++i) bytes += snapshot_bytes(i);
   return bytes;
 }
 
@@ -66,25 +69,33 @@ Status Histories::each_row(size_t index, const Move& move) const {
   return {};
 }
 
+Status Histories::read(size_t index, std::span<std::byte> to) const {
+  if (rings_[index].next < shapes_[index].rows) std::ranges::fill(to, std::byte{0});
+  return each_row(index, [&](uint64_t place, uint64_t at) {
+    return context_->read(rings_[index].buffer, place, to.subspan(at, row_bytes(index)));
+  });
+}
+
+Status Histories::write(size_t index, std::span<const std::byte> from, int64_t position) {
+  MOTE_RETURN_IF_ERROR(reserve());
+  rings_[index].next = rings_[index].oldest = position;
+  return each_row(index, [&](uint64_t place, uint64_t at) {
+    return context_->write(rings_[index].buffer, place, from.subspan(at, row_bytes(index)));
+  });
+}
+
 Status Histories::read(std::span<std::byte> to) const {
   for (size_t i = 0; i < rings_.size(); ++i) {
-    if (rings_[i].buffer.handle() == VK_NULL_HANDLE) continue;
-    MOTE_RETURN_IF_ERROR(each_row(i, [&](uint64_t place, uint64_t at) {
-      return context_->read(rings_[i].buffer, place, to.subspan(at, row_bytes(i)));
-    }));
-    to = to.subspan(static_cast<size_t>(shapes_[i].rows) * row_bytes(i));
+    MOTE_RETURN_IF_ERROR(read(i, to.first(snapshot_bytes(i))));
+    to = to.subspan(snapshot_bytes(i));
   }
   return {};
 }
 
 Status Histories::write(std::span<const std::byte> from, int64_t position) {
-  MOTE_RETURN_IF_ERROR(reserve());
   for (size_t i = 0; i < rings_.size(); ++i) {
-    rings_[i].next = rings_[i].oldest = position;
-    MOTE_RETURN_IF_ERROR(each_row(i, [&](uint64_t place, uint64_t at) {
-      return context_->write(rings_[i].buffer, place, from.subspan(at, row_bytes(i)));
-    }));
-    from = from.subspan(static_cast<size_t>(shapes_[i].rows) * row_bytes(i));
+    MOTE_RETURN_IF_ERROR(write(i, from.first(snapshot_bytes(i)), position));
+    from = from.subspan(snapshot_bytes(i));
   }
   return {};
 }

@@ -12,17 +12,19 @@ namespace mote::vulkan {
 
 class Histories {
  public:
-  // max_tokens: of a call
-  Histories(std::shared_ptr<const gpu::GpuContext> context, std::vector<GraphHistory> shapes, int64_t max_tokens);
+  // spare_rows: beside those that a token sees; at least the tokens of a call
+  Histories(std::shared_ptr<const gpu::GpuContext> context, std::vector<GraphHistory> shapes, int64_t spare_rows);
 
   Status reserve();  // Errors: kOutOfMemory
   bool empty() const { return shapes_.empty(); }
   const gpu::GpuBuffer& ring(size_t index) const { return rings_[index].buffer; }
   int64_t next(size_t index) const { return rings_[index].next; }
-  int64_t max_tokens() const { return max_tokens_; }
-  void advance(size_t index, int64_t tokens);
-  // Whether the rows before a position are there.
-  bool hold(int64_t position) const;
+  int64_t spare_rows() const { return spare_rows_; }
+  // A call overwrites the oldest rows from its beginning, and has added its own when it has succeeded.
+  void begin(size_t index, int64_t tokens);
+  void end(size_t index, int64_t tokens) { rings_[index].next += tokens; }
+  // The last of the first `to` positions before which the rows are there.
+  int64_t nearest(int64_t to) const;
   void seek(int64_t position);
   uint64_t held_bytes() const;
 
@@ -30,6 +32,12 @@ class Histories {
   uint64_t snapshot_bytes() const;
   Status read(std::span<std::byte> to) const;
   Status write(std::span<const std::byte> from, int64_t position);
+  // Of one state.
+  Status read(size_t index, std::span<std::byte> to) const;
+  Status write(size_t index, std::span<const std::byte> from, int64_t position);
+  uint64_t snapshot_bytes(size_t index) const { return static_cast<uint64_t>(shapes_[index].rows) * row_bytes(index); }
+  // The index of a state of the program; SIZE_MAX: it is none of these.
+  size_t index_of(int32_t state) const;
 
  private:
   struct Ring {
@@ -39,14 +47,14 @@ class Histories {
   };
 
   uint64_t row_bytes(size_t index) const { return static_cast<uint64_t>(shapes_[index].columns) * sizeof(float); }
-  int64_t rows(size_t index) const { return shapes_[index].rows + max_tokens_; }
+  int64_t rows(size_t index) const { return shapes_[index].rows + spare_rows_; }
   // move(offset in the ring, offset in the rows, bytes) for each row that a state keeps.
   template <typename Move>
   Status each_row(size_t index, const Move& move) const;
 
   std::shared_ptr<const gpu::GpuContext> context_;
   std::vector<GraphHistory> shapes_;
-  int64_t max_tokens_;
+  int64_t spare_rows_;
   std::vector<Ring> rings_;
 };
 

@@ -16,44 +16,58 @@ constexpr size_t kMaxCacheBytes = size_t{64} << 20;
 Result<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<const gpu::GpuContext> context, KeptFile kept) {
   std::unique_ptr<Pipelines> made(new Pipelines(std::move(context)));
   made->kept_ = std::move(kept);
-  MOTE_RETURN_IF_ERROR(made->open_cache());
-  const gpu::VulkanApi& api = made->context_->api();
   const uint32_t most = made->context_->limits().maxPerStageDescriptorStorageBuffers;
   MOTE_REQUIRE(
       most >= kMaxBindings, Code::kUnsupportedBackend,
       "%s lets a shader see %u buffers: must be at least %zu; another driver may have more, or take the backend cpu",
       made->context_->device_name().c_str(), most, kMaxBindings);
-  std::array<VkDescriptorSetLayoutBinding, kMaxBindings> bindings{};
-  for (uint32_t i = 0; i < kMaxBindings; ++i) {
-    bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
-  }
-  auto sets = gpu::of_type<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
-  sets.bindingCount = kMaxBindings;
-  sets.pBindings = bindings.data();
-  MOTE_VULKAN(api.CreateDescriptorSetLayout(made->context_->device(), &sets, nullptr, &made->set_layout_));
-  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, kMaxPush * sizeof(uint32_t)};
-  auto layout = gpu::of_type<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
-  layout.setLayoutCount = 1;
-  layout.pSetLayouts = &made->set_layout_;
-  layout.pushConstantRangeCount = 1;
-  layout.pPushConstantRanges = &push;
-  MOTE_VULKAN(api.CreatePipelineLayout(made->context_->device(), &layout, nullptr, &made->layout_));
+  MOTE_RETURN_IF_ERROR(made->open_cache());
   return made;
+}
+
+Result<Pipeline> Pipelines::with_layout(size_t num_buffers) {
+  if (const auto known = layouts_.find(num_buffers); known != layouts_.end()) return known->second;
+  const gpu::VulkanApi& api = context_->api();
+  std::vector<VkDescriptorSetLayoutBinding> bindings;
+  for (uint32_t i = 0; i < num_buffers; ++i)
+    bindings.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  auto sets = gpu::of_type<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+  sets.bindingCount = static_cast<uint32_t>(num_buffers);
+  sets.pBindings = bindings.data();
+  Pipeline made;
+  VkResult result = api.CreateDescriptorSetLayout(context_->device(), &sets, nullptr, &made.sets);
+  const char* call = "vkCreateDescriptorSetLayout";
+  if (result == VK_SUCCESS) {
+    const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, kMaxPush * sizeof(uint32_t)};
+    auto layout = gpu::of_type<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+    layout.setLayoutCount = 1;
+    layout.pSetLayouts = &made.sets;
+    layout.pushConstantRangeCount = 1;
+    layout.pPushConstantRanges = &push;
+    result = api.CreatePipelineLayout(context_->device(), &layout, nullptr, &made.layout);
+    call = "vkCreatePipelineLayout";
+  }
+  if (result == VK_SUCCESS) return layouts_[num_buffers] = made;
+  if (made.sets != VK_NULL_HANDLE) api.DestroyDescriptorSetLayout(context_->device(), made.sets, nullptr);
+  return gpu::vulkan_status(result, call);
 }
 
 Pipelines::~Pipelines() {
   if (!context_->may_destroy()) return;
   const gpu::VulkanApi& api = context_->api();
-  for (const auto& [key, pipeline] : pipelines_) api.DestroyPipeline(context_->device(), pipeline, nullptr);
+  for (const auto& [key, pipeline] : pipelines_) api.DestroyPipeline(context_->device(), pipeline.handle, nullptr);
   if (cache_ != VK_NULL_HANDLE) api.DestroyPipelineCache(context_->device(), cache_, nullptr);
-  if (layout_ != VK_NULL_HANDLE) api.DestroyPipelineLayout(context_->device(), layout_, nullptr);
-  if (set_layout_ != VK_NULL_HANDLE) api.DestroyDescriptorSetLayout(context_->device(), set_layout_, nullptr);
+  for (const auto& [num_buffers, made] : layouts_) {
+    api.DestroyPipelineLayout(context_->device(), made.layout, nullptr);
+    api.DestroyDescriptorSetLayout(context_->device(), made.sets, nullptr);
+  }
 }
 
-Result<VkPipeline> Pipelines::find(Shader shader, std::span<const uint32_t> constants) {
+Result<Pipeline> Pipelines::find(Shader shader, std::span<const uint32_t> constants, size_t num_buffers) {
   const std::lock_guard lock(mutex_);
   const std::pair key(shader, std::vector<uint32_t>(constants.begin(), constants.end()));
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+  MOTE_ASSIGN(Pipeline made, with_layout(num_buffers));
   const gpu::VulkanApi& api = context_->api();
   const std::span<const uint32_t> words = spirv(shader);
   auto module_info = gpu::of_type<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
@@ -72,7 +86,7 @@ Result<VkPipeline> Pipelines::find(Shader shader, std::span<const uint32_t> cons
   info.stage.module = module;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &specialization;
-  info.layout = layout_;
+  info.layout = made.layout;
   const Result<VkPipeline> pipeline = create(info);
   api.DestroyShaderModule(context_->device(), module, nullptr);
   if (!pipeline.ok()) {
@@ -80,8 +94,9 @@ Result<VkPipeline> Pipelines::find(Shader shader, std::span<const uint32_t> cons
                   std::string("shader ") + shader_name(shader) + ": " + pipeline.status().message());
   }
   if (in_calls_) MOTE_LOG_LINE(kInfo, "vulkan: a pipeline of %s is made in a call", shader_name(shader));
-  pipelines_.emplace(key, *pipeline);
-  return *pipeline;
+  made.handle = *pipeline;
+  pipelines_.emplace(key, made);
+  return made;
 }
 
 Result<VkPipeline> Pipelines::create(VkComputePipelineCreateInfo info) {
@@ -141,10 +156,10 @@ void Pipelines::keep() {
   if (!written.ok()) MOTE_LOG_LINE(kInfo, "vulkan: pipelines are not kept: %s", written.message().c_str());
 }
 
-Result<DescriptorSets> DescriptorSets::make(std::shared_ptr<const gpu::GpuContext> context, const Pipelines& pipelines,
-                                            size_t count) {
-  DescriptorSets made(std::move(context), pipelines.set_layout_);
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, static_cast<uint32_t>(kMaxBindings * count)};
+Result<DescriptorSets> DescriptorSets::make(std::shared_ptr<const gpu::GpuContext> context, size_t count,
+                                            size_t num_buffers) {
+  DescriptorSets made(std::move(context));
+  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, static_cast<uint32_t>(num_buffers)};
   auto info = gpu::of_type<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
   info.maxSets = static_cast<uint32_t>(count);
   info.poolSizeCount = 1;
@@ -158,12 +173,12 @@ DescriptorSets::~DescriptorSets() {
     context_->api().DestroyDescriptorPool(context_->device(), pool_, nullptr);
 }
 
-Result<VkDescriptorSet> DescriptorSets::add(std::span<const BoundRange> ranges) {
+Result<VkDescriptorSet> DescriptorSets::add(const Pipeline& pipeline, std::span<const BoundRange> ranges) {
   const gpu::VulkanApi& api = context_->api();
   auto allocation = gpu::of_type<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
   allocation.descriptorPool = pool_;
   allocation.descriptorSetCount = 1;
-  allocation.pSetLayouts = &set_layout_;
+  allocation.pSetLayouts = &pipeline.sets;
   VkDescriptorSet set = VK_NULL_HANDLE;
   MOTE_VULKAN(api.AllocateDescriptorSets(context_->device(), &allocation, &set));
   std::array<VkDescriptorBufferInfo, kMaxBindings> buffers{};
@@ -171,8 +186,8 @@ Result<VkDescriptorSet> DescriptorSets::add(std::span<const BoundRange> ranges) 
   // What a shader leaves alone must be bound too.
   const auto is_there = [](const BoundRange& range) { return range.buffer != VK_NULL_HANDLE; };
   const BoundRange& any = *std::ranges::find_if(ranges, is_there);
-  for (size_t i = 0; i < kMaxBindings; ++i) {
-    const BoundRange& range = i < ranges.size() && is_there(ranges[i]) ? ranges[i] : any;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const BoundRange& range = is_there(ranges[i]) ? ranges[i] : any;
     buffers[i] = {range.buffer, range.offset, range.bytes};
     writes[i] = gpu::of_type<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
     writes[i].dstSet = set;
@@ -181,7 +196,7 @@ Result<VkDescriptorSet> DescriptorSets::add(std::span<const BoundRange> ranges) 
     writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
     writes[i].pBufferInfo = &buffers[i];
   }
-  api.UpdateDescriptorSets(context_->device(), kMaxBindings, writes.data(), 0, nullptr);
+  api.UpdateDescriptorSets(context_->device(), static_cast<uint32_t>(ranges.size()), writes.data(), 0, nullptr);
   return set;
 }
 

@@ -15,13 +15,20 @@
 
 namespace mote::vulkan {
 
-// No device is known that has more than Vulkan's least number of 4 bindings and fewer than 16 (docs/backends.md).
+// Buffers of a shader at most, and words that are pushed.
 inline constexpr size_t kMaxBindings = 16, kMaxPush = 32;
 
 // A range of a buffer that a shader sees.
 struct BoundRange {
   VkBuffer buffer = VK_NULL_HANDLE;
   uint64_t offset = 0, bytes = 0;
+};
+
+// A shader with its constants, and how buffers are bound to it.
+struct Pipeline {
+  VkPipeline handle = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkDescriptorSetLayout sets = VK_NULL_HANDLE;
 };
 
 // Thread safety: any thread.
@@ -33,9 +40,9 @@ class Pipelines {
   Pipelines& operator=(const Pipelines&) = delete;
   ~Pipelines();
 
-  // constants: by their ids. Errors: as the driver says.
-  Result<VkPipeline> find(Shader shader, std::span<const uint32_t> constants);
-  VkPipelineLayout layout() const { return layout_; }
+  // constants: by their ids; num_buffers: that the shader sees, at most kMaxBindings and always the same of
+  // one. Errors: as the driver says.
+  Result<Pipeline> find(Shader shader, std::span<const uint32_t> constants, size_t num_buffers);
   // Writes what the driver made to the file, unless it is in there. What fails is logged: nothing depends on it.
   void keep();
   // The calls begin: a pipeline that is made from here on was not foreseen, which is logged.
@@ -48,43 +55,39 @@ class Pipelines {
 
  private:
   explicit Pipelines(std::shared_ptr<const gpu::GpuContext> context) : context_(std::move(context)) {}
-  friend class DescriptorSets;
   Status open_cache();
+  // With `handle` yet to be made.
+  Result<Pipeline> with_layout(size_t num_buffers);
   Result<VkPipeline> create(VkComputePipelineCreateInfo info);
 
   std::shared_ptr<const gpu::GpuContext> context_;
-  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
-  VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   KeptFile kept_;
   std::vector<std::byte> kept_data_;
   size_t num_found_ = 0;
   bool in_calls_ = false;
   std::mutex mutex_;
-  std::map<std::pair<Shader, std::vector<uint32_t>>, VkPipeline> pipelines_;
+  std::map<size_t, Pipeline> layouts_;  // by their numbers of buffers, without pipelines
+  std::map<std::pair<Shader, std::vector<uint32_t>>, Pipeline> pipelines_;
 };
 
 // The descriptors of recorded dispatches.
 class DescriptorSets {
  public:
-  static Result<DescriptorSets> make(std::shared_ptr<const gpu::GpuContext> context, const Pipelines& pipelines,
-                                     size_t count);
+  // num_buffers: of all of them together
+  static Result<DescriptorSets> make(std::shared_ptr<const gpu::GpuContext> context, size_t count, size_t num_buffers);
   DescriptorSets(DescriptorSets&& other) noexcept
-      : context_(std::move(other.context_)),
-        set_layout_(other.set_layout_),
-        pool_(std::exchange(other.pool_, VK_NULL_HANDLE)) {}
+      : context_(std::move(other.context_)), pool_(std::exchange(other.pool_, VK_NULL_HANDLE)) {}
   DescriptorSets& operator=(DescriptorSets&&) = delete;
   ~DescriptorSets();
 
-  // Bindings behind the last of `ranges` see the first of them.
-  Result<VkDescriptorSet> add(std::span<const BoundRange> ranges);
+  // ranges: as many as the pipeline sees; those without a buffer see the first that there is.
+  Result<VkDescriptorSet> add(const Pipeline& pipeline, std::span<const BoundRange> ranges);
 
  private:
-  DescriptorSets(std::shared_ptr<const gpu::GpuContext> context, VkDescriptorSetLayout layout)
-      : context_(std::move(context)), set_layout_(layout) {}
+  explicit DescriptorSets(std::shared_ptr<const gpu::GpuContext> context) : context_(std::move(context)) {}
 
   std::shared_ptr<const gpu::GpuContext> context_;
-  VkDescriptorSetLayout set_layout_;
   VkDescriptorPool pool_ = VK_NULL_HANDLE;
 };
 

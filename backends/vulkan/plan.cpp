@@ -48,6 +48,8 @@ Status Planner::add() {
     case fb::Op::scatter: return add_scatter();
     case fb::Op::matmul: return add_matmul();
     case fb::Op::short_conv: return add_short_conv();
+    case fb::Op::linear_attention: return add_linear_attention();
+    case fb::Op::indexer: return add_indexer();
   }
   return invalid("is not known");
 }

@@ -17,14 +17,29 @@ namespace mote::vulkan {
 inline constexpr int64_t kSplitPositions = 256;  // of attend.comp
 inline constexpr uint64_t kAlignment = 256;      // of what is bound within a buffer: no device asks for more
 
-enum class Bind : uint8_t { none, value, weight, row_sums, keys, values, parts, history, start, largest, counters };
+enum class Bind : uint8_t {
+  none,
+  value,
+  weight,
+  row_sums,
+  keys,
+  values,
+  parts,
+  history,
+  slots,
+  rows,
+  start,
+  largest,
+  counters
+};
 
 // What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches,
-// a history by its place in Graph.histories, the position of the first row of histories, the largest of an output,
-// `piece` counters (last.glsl) from `index` times kAlignment bytes on, which no other dispatch of the plan has.
+// a history by its place in Graph.histories, slots and rows of a recurrence likewise, what a call does with states
+// (SlotPlan), the largest of an output, `piece` counters (last.glsl) from `index` times kAlignment bytes on, which no
+// other dispatch of the plan has.
 struct Bound {
   Bind kind = Bind::none;
-  uint32_t index = 0;  // value, weight of the part, cache or history, place of counters
+  uint32_t index = 0;  // value, weight of the part, cache, history or recurrence, place of counters
   uint32_t piece = 0;
 };
 
@@ -58,7 +73,8 @@ struct DeviceTraits {
   bool is_cpu = false;
   gpu::GpuFeatures features{};  // that shaders may use
   uint32_t subgroup_size = 1;
-  int64_t max_tokens = 4096;  // of a call, that histories have room for
+  int64_t history_rows = 4096;  // that histories have room for beside those that a token sees
+  int64_t recorded_rows = 0;    // of the rings of recurrences
   ProductForms products = forms_that_use({}, false);
 };
 

@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kQueryHeads = 16,  // of a workgroup
     kMostTileRows = 16, kMostTileOutputs = 2048, kLayouts = 3;
 
-int64_t shared_bytes(int64_t num_heads, int64_t width) { return 4 * num_heads * (width + kLanes + 3); }
-int64_t shared_bytes_of_tile(int64_t rows, int64_t width) { return 4 * rows * (width + kLanes + 10); }
+int64_t shared_bytes(int64_t num_heads, int64_t width) { return 4 * num_heads * (width + kLanes + 8); }
+int64_t shared_bytes_of_tile(int64_t rows, int64_t width) { return 4 * rows * (width + kLanes + 14); }
 
 int64_t heads_of_a_workgroup(int64_t together, int64_t width, int64_t limit) {
   int64_t heads = std::min(together, kQueryHeads);
@@ -104,7 +104,7 @@ Status Planner::add_heads() {
   const bool has_queries = node_->inputs[0].value >= 0, has_rope = node_->integers[1] < kLayouts;
   if (node_->outputs.size() != has_queries) return invalid("outputs: must be one where there are queries");
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
-  const int64_t tokens = positions.count(), width = cache.head_dim;
+  const int64_t tokens = positions.count(), width = cache.head_dim, values = std::max(cache.value_head_dim, 2);
   const auto checked = [&](const char* name, size_t input, int64_t num_heads, int64_t columns) -> Result<View> {
     MOTE_ASSIGN(View view, heads(name, node_->inputs[input]));
     const bool fits = view.sizes[1] == num_heads || num_heads == 0;
@@ -113,7 +113,7 @@ Status Planner::add_heads() {
     return view;
   };
   MOTE_ASSIGN(const View k, checked("k", 1, cache.num_heads, width));
-  MOTE_ASSIGN(const View v, checked("v", 2, cache.num_heads, cache.value_head_dim));
+  MOTE_ASSIGN(const View v, checked("v", 2, cache.num_heads, values));
   MOTE_ASSIGN(const Bound q_weight, parameter("norm weight of q", node_->inputs[4], width));
   MOTE_ASSIGN(const Bound k_weight, parameter("norm weight of k", node_->inputs[5], width));
   View q = k, cosines, sines;
@@ -167,21 +167,47 @@ Result<View> Planner::table_of(size_t input, int64_t tokens, int64_t width) cons
   return table;
 }
 
+// [1, tokens, groups of heads, positions] and [1, tokens, heads, distances], in order.
+Result<Planner::Sight> Planner::sight_of(int64_t tokens, int64_t num_heads) const {
+  Sight sight;
+  if (node_->inputs[6].value >= 0) {
+    MOTE_ASSIGN(const View chosen, integers("chosen", node_->inputs[6]));
+    const bool fits = chosen.sizes.size() == 4 && chosen.sizes[1] == tokens && num_heads % chosen.sizes[2] == 0;
+    if (!fits || chosen.sizes[0] != 1) return invalid("chosen: must be [1, T, groups, positions]");
+    sight.chosen = bound(chosen);
+    sight.groups = chosen.sizes[2];
+    sight.num_chosen = chosen.sizes[3];
+  }
+  if (node_->inputs[7].value >= 0) {
+    MOTE_ASSIGN(const View biases, whole("biases", node_->inputs[7], 0));
+    const bool fits = biases.sizes.size() == 4 && biases.sizes[1] == tokens && biases.sizes[2] == num_heads;
+    if (!fits || biases.sizes[0] != 1) return invalid("biases: must be [1, T, heads, distances]");
+    sight.biases = bound(biases);
+    sight.num_biases = biases.sizes[3];
+  }
+  return sight;
+}
+
 Status Planner::add_attention() {
   MOTE_ASSIGN(const uint32_t index, cache_index());
   const GraphCache* cache = &graph_.caches[index];
   MOTE_RETURN_IF_ERROR(integer_below(1, int64_t{1} << 31));
   MOTE_RETURN_IF_ERROR(integer_below(2, int64_t{1} << 31));
   MOTE_RETURN_IF_ERROR(integer_below(3, 2));
+  MOTE_RETURN_IF_ERROR(integer_below(4, node_->integers[1] > 0 ? 2 : 1));
   const Bound keys{Bind::keys, index, 0}, values{Bind::values, index, 0};
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
   const int64_t tokens = positions.count(), num_heads = q.sizes[1], kv_heads = cache->num_heads;
-  if (q.sizes[2] != tokens || q.sizes[3] != cache->head_dim || num_heads % kv_heads != 0) {
+  const bool has_values = cache->value_head_dim > 1;
+  if (q.sizes[2] != tokens || q.sizes[3] != cache->head_dim || num_heads % kv_heads != 0 || !has_values) {
     return invalid("q: does not fit the cache");
   }
-  MOTE_ASSIGN(const Bound sinks, parameter("sinks", node_->inputs[4], num_heads));
+  const bool has_sinks_of_tokens = node_->inputs[4].sizes.size() == 3;
+  MOTE_ASSIGN(const Bound sinks,
+              parameter("sinks", node_->inputs[4], has_sinks_of_tokens ? tokens * num_heads : num_heads));
   MOTE_ASSIGN(const Bound slopes, parameter("slopes", node_->inputs[5], num_heads));
+  MOTE_ASSIGN(const Sight sight, sight_of(tokens, num_heads));
   const int64_t width = cache->value_head_dim;
   MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], tokens * num_heads * width));
   if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
@@ -190,13 +216,15 @@ Status Planner::add_attention() {
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[1], keys, kv_heads, cache->head_dim, positions));
   if (node_->inputs[2].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
-  AttentionCall call{.cache = cache,
-                     .num_heads = num_heads,
-                     .y = y,
-                     .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, bound(y)},
-                     .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
-                              word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
-                              word(node_->integers[2])}};
+  AttentionCall call{
+      .cache = cache,
+      .num_heads = num_heads,
+      .y = y,
+      .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, sight.biases, sight.chosen, bound(y)},
+      .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
+               word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
+               word(node_->integers[2]), has_sinks_of_tokens ? word(num_heads) : 0, word(sight.num_biases),
+               word(sight.groups), word(sight.num_chosen)}};
   return tokens == 1 ? add_attention_of_one(std::move(call)) : add_attention_tiles(std::move(call), tokens);
 }
 
@@ -211,14 +239,14 @@ Dispatch Planner::attention_dispatch(AttentionCall call, int64_t heads, int64_t 
   const GraphCache& cache = *call.cache;
   const int64_t widths = cache.head_dim + cache.value_head_dim;
   const auto is_there = [&](size_t binding) { return call.bindings[binding].kind != Bind::none; };
-  return {
-      .constants = {word(heads), word(cache.head_dim), word(cache.value_head_dim), 0, is_there(4), is_there(5),
-                    word(ceil_div(items, kLanes)), word(call.num_heads / cache.num_heads), word(node_->integers[3])},
-      .bindings = std::move(call.bindings),
-      .writes = 0b1000000,
-      .push = std::move(call.push),
-      .of_position = {2 * cache.num_heads * widths, call.num_heads * widths},
-      .window = node_->integers[1]};
+  return {.constants = {word(heads), word(cache.head_dim), word(cache.value_head_dim), 0, is_there(4), is_there(5),
+                        word(ceil_div(items, kLanes)), word(call.num_heads / cache.num_heads), word(node_->integers[3]),
+                        word(node_->integers[4]), is_there(6), is_there(7)},
+          .bindings = std::move(call.bindings),
+          .writes = 0b100000000,
+          .push = std::move(call.push),
+          .of_position = {2 * cache.num_heads * widths, call.num_heads * widths},
+          .window = node_->integers[1]};
 }
 
 Status Planner::add_attention_of_one(AttentionCall call) {
@@ -234,7 +262,7 @@ Status Planner::add_attention_of_one(AttentionCall call) {
   dispatch.shader = Shader::attend;
   dispatch.groups = {word(groups), 1, word(splits_)};
   dispatch.bindings.push_back({Bind::parts, 0, 0});
-  dispatch.writes |= 0b10000000;
+  dispatch.writes |= 0b1000000000;
   dispatch.push.push_back(word(groups));
   add_rounding(rounded_by_last(y, kLanes, shared), y, groups + 1, &dispatch);
   return push(std::move(dispatch));

@@ -25,9 +25,9 @@ uint32_t bits_of(const Tensor& tensor) { return tensor.bits == 0 ? 4 : tensor.bi
 uint32_t group_of(const Tensor& tensor) { return tensor.bits == 0 ? 32 : word(tensor.group_size); }
 
 // What tiles.glsl asks of a weight, behind the constants of the shader itself.
-// pairs: experts.glsl   stage: product.glsl
+// pairs, is_ordered: experts.glsl   stage: product.glsl
 std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor, int64_t pairs = 0,
-                                 uint32_t stage = 0) {
+                                 uint32_t stage = 1, bool is_ordered = false) {
   const TileScales& scales = tensor.scales;
   constants.resize(9);
   const bool is_plain = tensor.bits == 0 || scales.columns == 0;
@@ -37,7 +37,8 @@ std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& 
     constants.push_back(each);
   }
   constants.push_back(word(pairs));
-  if (stage != 0) constants.push_back(stage);
+  constants.push_back(stage);
+  constants.push_back(static_cast<uint32_t>(is_ordered));
   return constants;
 }
 
@@ -258,9 +259,36 @@ std::vector<uint32_t> Planner::product_words(const Product& product, const Weigh
 ProductForm Planner::form_of(const Product& product, bool in_groups) const {
   ProductForm form = calls_form();
   if (in_groups) form = {form.uses & gpu::GpuFeature::kDot, device_.is_cpu ? 2u : 16u, 1, 8, 1};
-  // What is of one expert need not be of the next one.
-  const int64_t rows = product.pairs != 0 ? 1 : product.rows;
+  if (product.pairs != 0)
+    form = without_others({{}, form}, form.uses.without(gpu::GpuFeature::kStaging), device_.is_cpu).many;
+  const int64_t rows = product.pairs != 0 ? outputs_together(product) : product.rows;
   return fitted(form, product.weight->tensor.bits, rows, device_.limits, device_.is_cpu);
+}
+
+// What is of one expert need not be of the next one, unless many are.
+int64_t Planner::outputs_together(const Product& product) {
+  constexpr int64_t kMostExperts = 1 << 10;  // that order_rows.comp counts
+  const int64_t experts = product.weight->tensor.size(0);
+  return experts > kMostExperts ? 1 : tokens_together(product.rows / experts);
+}
+
+int64_t Planner::places_of(const Product& product, int64_t together) {
+  const int64_t experts = product.weight->tensor.size(0);
+  return ceil_div(product.rows + experts * (together - 1), together) * together;
+}
+
+Result<Bound> Planner::add_order(const Product& product, int64_t together) {
+  if (product.pairs == 0 || together == 1) return Bound{};
+  const int64_t places = places_of(product, together), experts = product.weight->tensor.size(0);
+  plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * places));
+  MOTE_RETURN_IF_ERROR(push({.shader = Shader::order_rows,
+                             .constants = {word(experts), word(together)},
+                             .groups = {word(experts), 1, 1},
+                             .bindings = {product.residual, {Bind::parts}},
+                             .writes = 0b10,
+                             .push = {word(product.rows), word(places)},
+                             .cost = {.bytes = 4 * experts * product.rows}}));
+  return Bound{Bind::parts};
 }
 
 Status Planner::add_product(bool in_groups) {
@@ -271,6 +299,9 @@ Status Planner::add_product(bool in_groups) {
   if (!in_groups && !(tensor.scales == TileScales{})) return invalid("weight: must have no float16 scales");
   const ProductForm form = form_of(product, in_groups);
   const uint32_t together = form.tokens * (form.uses.has(gpu::GpuFeature::kStaging) ? form.splits : 1);
+  MOTE_ASSIGN(const Bound order, add_order(product, together));
+  const bool is_ordered = order.kind != Bind::none;
+  const int64_t places = is_ordered ? places_of(product, together) : product.rows;
   const bool has_rounding = !in_groups && product.rows == 1 && product.pairs == 0 && product.weight->pieces.size() == 1;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
@@ -285,20 +316,20 @@ Status Planner::add_product(bool in_groups) {
         .shader = in_groups ? group_product_shader(form) : product_shader(form),
         .constants = with_tiles({tensor.bits, word(tensor.group_size), form.tokens, product.bias.kind != Bind::none,
                                  product.has_residual(), product.gate, form.invocations(), form.blocks, form.splits},
-                                tensor, product.pairs, form.stage),
-        .groups = {word(ceil_div(rows, kTileRows * form.blocks)), word(ceil_div(product.rows, together)), 1},
+                                tensor, product.pairs, form.stage, is_ordered),
+        .groups = {word(ceil_div(rows, kTileRows * form.blocks)), word(ceil_div(places, together)), 1},
         .bindings = std::move(bindings),
         .writes = writes,
         .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
         .cost = {0, macs_of(product, part)}};
-    if (has_rounding) {
-      const std::optional<Quantized> rounding =
-          rounded_by_last(product.y, form.invocations(), shared_bytes_of(form, tensor.bits));
-      if (rounding) {
-        dispatch.shader = rounding_product_shader(form);
-        dispatch.push.push_back(dispatch.groups[0]);
-        add_rounding(rounding, product.y, 1, &dispatch);
-      }
+    std::optional<Quantized> rounding;
+    if (has_rounding) rounding = rounded_by_last(product.y, form.invocations(), shared_bytes_of(form, tensor.bits));
+    if (rounding) {
+      dispatch.shader = rounding_product_shader(form);
+      dispatch.push.push_back(dispatch.groups[0]);
+      add_rounding(rounding, product.y, 1, &dispatch);
+    } else {
+      dispatch.bindings.push_back(order);
     }
     MOTE_RETURN_IF_ERROR(push(std::move(dispatch)));
   }
@@ -325,7 +356,10 @@ Status Planner::add_float_product() {
   if (x.columns != product.columns || x.count() != product.inputs())
     return invalid("inputs[0]: does not fit the weight");
   const Tensor& tensor = product.weight->tensor;
-  const uint32_t together = product.pairs != 0 ? 1 : tokens_together(product.rows);
+  const uint32_t together = product.pairs != 0 ? word(outputs_together(product)) : tokens_together(product.rows);
+  MOTE_ASSIGN(const Bound order, add_order(product, together));
+  const bool is_ordered = order.kind != Bind::none;
+  const int64_t places = is_ordered ? places_of(product, together) : product.rows;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
@@ -337,13 +371,14 @@ Status Planner::add_float_product() {
         push({.shader = Shader::float_product,
               .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
                                        product.has_residual(), product.gate, dense_kind(tensor)},
-                                      tensor, product.pairs),
-              .groups = {word(rows), word(ceil_div(product.rows, together)), 1},
+                                      tensor, product.pairs, 1, is_ordered),
+              .groups = {word(rows), word(ceil_div(places, together)), 1},
               .bindings = {bound(x.view),
                            {Bind::weight, product.weight_index, word(piece)},
                            product.bias,
                            product.residual,
-                           bound(product.y)},
+                           bound(product.y),
+                           order},
               .writes = 0b10000,
               .push = with_codebook(words, tensor),
               .cost = {0, macs_of(product, part)}}));

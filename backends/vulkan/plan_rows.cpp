@@ -131,28 +131,4 @@ Status Planner::add_top() {
                .push = std::move(words)});
 }
 
-Status Planner::add_short_conv() {
-  const auto history = std::ranges::find_if(graph_.histories,
-                                            [&](const GraphHistory& each) { return each.state == node_->integers[0]; });
-  if (history == graph_.histories.end())
-    return invalid("state %lld: has no history", static_cast<long long>(node_->integers[0]));
-  MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
-  if (x.outer != 1 || x.columns != history->columns || x.count() > device_.max_tokens) {
-    return invalid("inputs[0]: must be at most %lld rows of %d", static_cast<long long>(device_.max_tokens),
-                   history->columns);
-  }
-  const int64_t length = history->rows + 1;
-  MOTE_ASSIGN(const Bound weight, parameter("inputs[1]", node_->inputs[1], x.columns * length));
-  MOTE_ASSIGN(const Bound bias, parameter("inputs[2]", node_->inputs[2], x.columns));
-  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], x.count() * x.columns));
-  const auto index = static_cast<uint32_t>(history - graph_.histories.begin());
-  return push({.shader = Shader::short_conv,
-               .constants = {bias.kind != Bind::none},
-               .groups = spread(ceil_div(x.count() * x.columns, kLanes)),
-               .bindings = {bound(x.view), weight, bias, {Bind::start, 0, 0}, {Bind::history, index, 0}, bound(y)},
-               .writes = 0b110000,
-               .push = {word(x.columns), word(x.count()), word(length), word(history->rows + device_.max_tokens),
-                        word(x.view.offset), word(x.view.strides[1])}});
-}
-
 }  // namespace mote::vulkan

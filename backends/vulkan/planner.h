@@ -66,10 +66,15 @@ class Planner : Operands {
   Result<Quantized> quantized_of(uint32_t lanes, int64_t shared_bytes) const;
   // How the next node rounds the row that this one makes, where the last workgroup of this one's dispatch can do it.
   std::optional<Quantized> rounded_by_last(const View& y, uint32_t lanes, int64_t shared_bytes);
-  // What such a dispatch sees beside `y`, from its 8th binding on, and with ROUNDS.
+  // What such a dispatch sees behind its own bindings, and with ROUNDS.
   void add_rounding(const std::optional<Quantized>& rounding, const View& y, int64_t num_counters, Dispatch* dispatch);
   const ProductForm& calls_form() const { return tokens_ == 1 ? device_.products.one : device_.products.many; }
   ProductForm form_of(const Product& product, bool in_groups) const;
+  // Outputs of experts that a product makes together, and the places that they then have. 1: each alone.
+  static int64_t outputs_together(const Product& product);
+  static int64_t places_of(const Product& product, int64_t together);
+  // Finds the places; Bind::none: there are none.
+  Result<Bound> add_order(const Product& product, int64_t together);
   uint32_t takes_packed_codes() const { return calls_form().uses.has(gpu::GpuFeature::kDot) ? 1 : 0; }
   static int64_t macs_of(const Product& product, const WeightPiece& part);
   Status add_embedding();
@@ -97,6 +102,8 @@ class Planner : Operands {
   Status add_softmax();
   Status add_top();
   Status add_short_conv();
+  Result<std::array<uint32_t, 4>> series(const char* name, const GraphView& from, std::span<const int64_t> sizes) const;
+  Status add_linear_attention();
 
   // With 4 sizes.
   Result<View> four(const char* name, const GraphView& from) const;
@@ -116,7 +123,14 @@ class Planner : Operands {
   uint32_t lanes() const { return device_.is_cpu ? 8 : static_cast<uint32_t>(kLanes); }
   Status add_heads();
   Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
+  // What tells which positions a token sees, and how much more of them.
+  struct Sight {
+    Bound chosen{}, biases{};
+    int64_t groups = 1, num_chosen = 0, num_biases = 0;
+  };
+  Result<Sight> sight_of(int64_t tokens, int64_t num_heads) const;
   Status add_attention();
+  Status add_indexer();
   // What both shaders of attention have in common.
   struct AttentionCall {
     const GraphCache* cache = nullptr;

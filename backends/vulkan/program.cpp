@@ -95,29 +95,27 @@ Status Program::load_part(const DelegatePart& part, Graph graph) {
     if (!weight.ok()) return at_place(part.place, weight.status());
     loaded.weights.push_back(*weight);
   }
-  for (const GraphCache& cache : loaded.graph.caches) {
-    auto known = std::ranges::find_if(caches_, [&](const GraphCache& each) { return each.state == cache.state; });
-    if (known == caches_.end()) known = caches_.insert(known, cache);
-    MOTE_REQUIRE(*known == cache, Code::kInvalidProgram, "%s: caches: state %d has another shape in another part",
-                 part.place.c_str(), cache.state);
-    loaded.caches.push_back(static_cast<size_t>(known - caches_.begin()));
-  }
-  for (const GraphHistory& history : loaded.graph.histories) {
-    auto known =
-        std::ranges::find_if(histories_, [&](const GraphHistory& each) { return each.state == history.state; });
-    if (known == histories_.end()) known = histories_.insert(known, history);
-    MOTE_REQUIRE(*known == history, Code::kInvalidProgram, "%s: histories: state %d has another shape in another part",
-                 part.place.c_str(), history.state);
-    loaded.histories.push_back(static_cast<size_t>(known - histories_.begin()));
-  }
+  const auto adopt = [&](const char* kind, const auto& own, auto* all, std::vector<size_t>* places) -> Status {
+    for (const auto& state : own) {
+      auto known = std::ranges::find_if(*all, [&](const auto& each) { return each.state == state.state; });
+      if (known == all->end()) known = all->insert(known, state);
+      MOTE_REQUIRE(*known == state, Code::kInvalidProgram, "%s: %s: state %d has another shape in another part",
+                   part.place.c_str(), kind, state.state);
+      places->push_back(static_cast<size_t>(known - all->begin()));
+    }
+    return {};
+  };
+  MOTE_RETURN_IF_ERROR(adopt("caches", loaded.graph.caches, &caches_, &loaded.caches));
+  MOTE_RETURN_IF_ERROR(adopt("histories", loaded.graph.histories, &histories_, &loaded.histories));
+  MOTE_RETURN_IF_ERROR(adopt("recurrences", loaded.graph.recurrences, &recurrences_, &loaded.recurrences));
   parts_.push_back(std::move(loaded));
   return {};
 }
 
-Result<Plan> Program::plan(size_t index, int64_t tokens, int64_t splits, int64_t max_tokens) const {
-  return make_plan(
-      parts_[index].graph, parts_[index].weights, tokens, splits,
-      {context_->limits(), context_->is_cpu(), features_, context_->subgroup_size(), max_tokens, products_});
+Result<Plan> Program::plan(size_t index, int64_t tokens, const Room& room) const {
+  return make_plan(parts_[index].graph, parts_[index].weights, tokens, room.splits,
+                   {context_->limits(), context_->is_cpu(), features_, context_->subgroup_size(), room.history_rows,
+                    room.recorded_rows, products_});
 }
 
 Status Program::make_pipelines() const {
@@ -125,13 +123,14 @@ Status Program::make_pipelines() const {
       context_->is_cpu() ? std::span<const int64_t>(kForeseenByCpu) : std::span<const int64_t>(kForeseen);
   for (size_t index = 0; index < parts_.size(); ++index) {
     for (const int64_t tokens : foreseen) {
-      Result<Plan> made = plan(index, tokens, 1);
+      Result<Plan> made = plan(index, tokens, {});
       if (!made.ok() && made.status().code() == Code::kUnsupportedBackend) return made.status();
       if (!made.ok()) break;  // sizes that do not fit are an error of `prepare`, if such a call comes
       add_largest({0, 1, 1}, 1, &*made);
       for (const Dispatch& dispatch : made->dispatches) {
         MOTE_RETURN_IF_ERROR(
-            at_place(parts_[index].graph.place, pipelines_->find(dispatch.shader, dispatch.constants).status()));
+            at_place(parts_[index].graph.place,
+                     pipelines_->find(dispatch.shader, dispatch.constants, dispatch.bindings.size()).status()));
       }
     }
   }

@@ -14,8 +14,10 @@ Status Recording::record(const Plan& plan, Pipelines& pipelines, const Graph& gr
     work.push_back(work_.back().at(tokens, positions));
   }
   cut_ = cut(plan.dispatches, work, most);
+  size_t num_buffers = 1;
+  for (const Dispatch& dispatch : plan.dispatches) num_buffers += dispatch.bindings.size();
   MOTE_ASSIGN(DescriptorSets sets,
-              DescriptorSets::make(context_, pipelines, std::max<size_t>(1, plan.dispatches.size())));
+              DescriptorSets::make(context_, std::max<size_t>(1, plan.dispatches.size()), num_buffers));
   sets_.emplace(std::move(sets));
   MOTE_RETURN_IF_ERROR(begin_submission());
   barrier(VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
@@ -115,6 +117,8 @@ std::optional<Recording::Memory> Recording::memory_of(const Bound& bound, const 
     case vulkan::Bind::history: return Memory(5, bound.index);
     case vulkan::Bind::largest: return Memory(6, 0);
     case vulkan::Bind::counters: return Memory(7, bound.index);
+    case vulkan::Bind::slots: return Memory(8, bound.index);
+    case vulkan::Bind::rows: return Memory(9, bound.index);
     default: return std::nullopt;
   }
 }
@@ -139,17 +143,17 @@ void Recording::wait_for_others(const Dispatch& dispatch, const Graph& graph) {
 Status Recording::choose(const Dispatch& dispatch, Pipelines& pipelines, const Bind& bind) {
   std::vector<BoundRange> ranges;
   for (const Bound& each : dispatch.bindings) ranges.push_back(bind(each));
-  MOTE_ASSIGN(chosen_.pipeline, pipelines.find(dispatch.shader, dispatch.constants));
-  MOTE_ASSIGN(chosen_.set, sets_->add(ranges));
-  chosen_.layout = pipelines.layout();
+  MOTE_ASSIGN(chosen_.pipeline, pipelines.find(dispatch.shader, dispatch.constants, ranges.size()));
+  MOTE_ASSIGN(chosen_.set, sets_->add(chosen_.pipeline, ranges));
   return {};
 }
 
 void Recording::add(const Slice& slice, const Dispatch& dispatch) const {
   const gpu::VulkanApi& api = context_->api();
-  api.CmdBindPipeline(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, chosen_.pipeline);
-  api.CmdBindDescriptorSets(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, chosen_.layout, 0, 1, &chosen_.set, 0, nullptr);
-  api.CmdPushConstants(commands(), chosen_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+  api.CmdBindPipeline(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, chosen_.pipeline.handle);
+  api.CmdBindDescriptorSets(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, chosen_.pipeline.layout, 0, 1, &chosen_.set, 0,
+                            nullptr);
+  api.CmdPushConstants(commands(), chosen_.pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                        static_cast<uint32_t>(dispatch.push.size() * sizeof(uint32_t)), dispatch.push.data());
   if (slice.groups == dispatch.groups) {
     api.CmdDispatch(commands(), slice.groups[0], slice.groups[1], slice.groups[2]);

@@ -67,8 +67,7 @@ class Recording {
   std::set<Memory> written_, read_;  // since the latest barrier
 
   struct Chosen {  // for the slices of a dispatch
-    VkPipeline pipeline = VK_NULL_HANDLE;
-    VkPipelineLayout layout = VK_NULL_HANDLE;
+    Pipeline pipeline{};
     VkDescriptorSet set = VK_NULL_HANDLE;
   } chosen_;
 

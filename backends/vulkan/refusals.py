@@ -5,6 +5,7 @@ from __future__ import annotations
 from llm_export.partition.backend import Reason
 
 MAX_RANK = 6  # of a view
+MAX_WIDTH = 1024  # of keys of a recurrence
 MAX_MAP_RANK = 4  # of what `map` walks, once neighbouring dimensions are one
 
 
@@ -23,7 +24,10 @@ class Refusal(Reason):
     ROWS = "rows in more than two dimensions"
     FUNCTION = "function {function}"
     STATE = "a state of kind {kind}"
-    SIGHT = "attention with {what}"
+    SIGHT = "attention with values that are parts of keys"
+    STRIDE = "keys of blocks of {stride} positions"
+    SPREAD = "values {width} wide beside index keys: must be 1"
     WIDTH = "heads {width} wide: must be even"
+    WIDE = f"keys {{width}} wide: must be at most {MAX_WIDTH}"
     WALK = f"operands whose elements lie in more than {MAX_MAP_RANK} dimensions"
     GATE_ROWS = "{rows} rows of gates: must be a multiple of 16"

@@ -93,3 +93,13 @@ def short_conv(graph: GraphBuilder, instruction: Instruction) -> None:
         raise Refusal.ROWS.of()
     weight, bias = (graph.parameter(optional(instruction, i)) for i in (1, 2))
     graph.node(Op.short_conv, (x, weight, bias), (graph.result(instruction.outputs[0]),), (state,))
+
+
+@op("mote.linear_attention", refuses=(Refusal.STATE, Refusal.WIDE))
+def linear_attention(graph: GraphBuilder, instruction: Instruction) -> None:
+    (state,) = integers(instruction, "state")
+    indices = [optional(instruction, i) for i in range(5)]
+    q, k, v, decay, beta = (graph.activation(index) if index >= 0 else None for index in indices)
+    decays = 0 if decay is None else 1 if len(decay.sizes) == 3 else k.sizes[3].constant
+    graph.recurrence(state, k.sizes[2].constant, decays)
+    graph.node(Op.linear_attention, (q, k, v, decay, beta), (graph.result(instruction.outputs[0]),), (state,))

@@ -50,7 +50,7 @@ struct WholePart {
 
 std::optional<WholePart> whole(const Program& program, size_t index) {
   const Graph& graph = program.part(index).graph;
-  const Result<Plan> plan = program.plan(index, 1, 1);
+  const Result<Plan> plan = program.plan(index, 1, {});
   const bool has_both = plan.ok() && graph.inputs.size() == 2 && graph.outputs.size() == 1 && plan->ids.size() == 1 &&
                         !plan->positions.empty();
   if (!has_both || graph.values[graph.outputs[0]].content != fb::Content::float32) return std::nullopt;

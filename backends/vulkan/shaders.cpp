@@ -34,8 +34,17 @@ MOTE_VULKAN_WORDS(group_product_dot)
 MOTE_VULKAN_WORDS(heads)
 #include "heads.spv.inc"
     ;
+MOTE_VULKAN_WORDS(index_choose)
+#include "index_choose.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(index_scores)
+#include "index_scores.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(largest)
 #include "largest.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(linear_attention)
+#include "linear_attention.spv.inc"
     ;
 MOTE_VULKAN_WORDS(map)
 #include "map.spv.inc"
@@ -45,6 +54,9 @@ MOTE_VULKAN_WORDS(matmul)
     ;
 MOTE_VULKAN_WORDS(norm)
 #include "norm.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(order_rows)
+#include "order_rows.spv.inc"
     ;
 MOTE_VULKAN_WORDS(pick)
 #include "pick.spv.inc"

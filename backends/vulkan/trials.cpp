@@ -142,7 +142,7 @@ Status ProductTrials::add(const LoadedPart& part, const GraphNode& node) {
               .rows = rows,
               .times = 1};
   trial.tokens = std::min(kTokens, kMostMacs / std::max<int64_t>(rows * columns, 1));
-  program_->add_part({graph_of(node, columns, rows), {&weight}, {}, {}});
+  program_->add_part({graph_of(node, columns, rows), {&weight}, {}, {}, {}});
   trials_.push_back(std::move(trial));
   return {};
 }

@@ -216,20 +216,22 @@ Status DeviceWeights::add_sums(uint32_t index, DeviceWeight* weight) {
 Status DeviceWeights::sum_rows(DeviceWeight* weight) const {
   const Tensor& tensor = weight->tensor;
   const uint32_t constants[] = {tensor.bits, static_cast<uint32_t>(tensor.group_size)};
-  MOTE_ASSIGN(const VkPipeline pipeline, pipelines_.find(Shader::row_sums, constants));
-  MOTE_ASSIGN(DescriptorSets sets, DescriptorSets::make(context_, pipelines_, weight->pieces.size()));
+  constexpr size_t kBuffers = 2;
+  MOTE_ASSIGN(const Pipeline pipeline, pipelines_.find(Shader::row_sums, constants, kBuffers));
+  const size_t count = weight->pieces.size();
+  MOTE_ASSIGN(DescriptorSets sets, DescriptorSets::make(context_, count, kBuffers * count));
   const gpu::VulkanApi& api = context_->api();
   return context_->run_once([&](VkCommandBuffer commands) -> Status {
-    api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
     for (const WeightPiece& piece : weight->pieces) {
-      const BoundRange ranges[] = {{weight->buffer.handle(), piece.offset, piece.bytes},
-                                   {weight->row_sums.handle(), 0, weight->row_sums.bytes()}};
-      MOTE_ASSIGN(const VkDescriptorSet set, sets.add(ranges));
-      api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &set, 0, nullptr);
+      const BoundRange ranges[kBuffers] = {{weight->buffer.handle(), piece.offset, piece.bytes},
+                                           {weight->row_sums.handle(), 0, weight->row_sums.bytes()}};
+      MOTE_ASSIGN(const VkDescriptorSet set, sets.add(pipeline, ranges));
+      api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0, nullptr);
       const auto in_piece = static_cast<uint32_t>((piece.rows + kTileRows - 1) / kTileRows);
       const uint32_t push[] = {static_cast<uint32_t>(tensor.size(-1)), in_piece,
                                static_cast<uint32_t>(piece.first_row)};
-      api.CmdPushConstants(commands, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), push);
+      api.CmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push), push);
       api.CmdDispatch(commands, (in_piece * kTileRows + 63) / 64, 1, 1);
     }
     return {};

@@ -73,6 +73,8 @@ struct DelegateOptions {
   ThreadPool* threads = nullptr;  // the session's, which also runs the kernels; outlives the delegate
   int64_t max_tokens = 0;         // largest T of a call
   int64_t context_length = 0;     // positions that the session may reach; 0: not known
+  int64_t rewind_tokens = 0;      // by which a session wants to go back at no cost, where a state has no rows
+  uint64_t rewind_bytes = 0;      // at most for what is kept for that
 };
 
 // The state of a delegate at one position. Immutable. Thread safety: any thread.
@@ -136,9 +138,14 @@ class Delegate {
 
   // The calls from here on are about the delegate's state, and are for delegates whose program has_state. seek goes
   // back to `position`. False: it cannot, nothing has changed, and the session computes its tokens again from position
-  // 0. Position 0 and every position of the latest call can always be reached. A delegate without a state can go
-  // anywhere.
+  // 0. Position 0, the one at which a call that failed began, and those of the latest call from the end of the tokens
+  // that it was to keep (SequenceStates::num_kept) can always be reached; of these, those that are taken back are at
+  // most most_taken_back(). A delegate without a state can go anywhere.
   virtual bool seek(int64_t position) { return position >= 0; }
+  // The last of the first `to` positions that seek goes to.
+  virtual int64_t nearest(int64_t to) const { return to; }
+  // Tokens at the end of a call.
+  virtual int64_t most_taken_back() const { return int64_t{1} << 62; }
   // nullptr: it cannot make one, so whoever wants the tokens computes them again.
   virtual Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const {
     return std::shared_ptr<const DelegateSnapshot>();
@@ -163,6 +170,17 @@ class Delegate {
   virtual Status write_cache(int32_t, int64_t /*positions*/, std::span<const std::byte> /*keys*/,
                              std::span<const std::byte> /*values*/) {
     return {Code::kInternal, "the backend takes no keys and values"};
+  }
+  // Whether it keeps a recurrent state and can give and take it.
+  virtual bool has_recurrent(int32_t) const { return false; }
+  // The state's elements at the present position, float32, in order. Errors: kUnsupportedBackend where it is not held
+  // as it is there.
+  virtual Status read_recurrent(int32_t, std::span<std::byte> /*elements*/) const {
+    return {Code::kInternal, "the backend gives no recurrent states"};
+  }
+  // As write_cache.
+  virtual Status write_recurrent(int32_t, int64_t /*positions*/, std::span<const std::byte> /*elements*/) {
+    return {Code::kInternal, "the backend takes no recurrent states"};
   }
 };
 

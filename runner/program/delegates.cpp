@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -217,6 +218,28 @@ bool Delegates::seek(int64_t position) {
   bool all = true;
   for (const Opened& opened : delegates_) all = (!opened.has_state || opened.delegate->seek(position)) && all;
   return all;
+}
+
+int64_t Delegates::nearest(int64_t to) const {
+  while (true) {
+    int64_t near = to;
+    for (const Opened& opened : delegates_) near = opened.has_state ? opened.delegate->nearest(near) : near;
+    if (near == to) return to;
+    to = near;
+  }
+}
+
+int64_t Delegates::most_taken_back() const {
+  int64_t most = std::numeric_limits<int64_t>::max();
+  for (const Opened& opened : delegates_) most = std::min(most, opened.delegate->most_taken_back());
+  return most;
+}
+
+Delegate* Delegates::recurrent_holder(int32_t state) const {
+  for (const Opened& opened : delegates_) {
+    if (opened.has_state && opened.delegate->has_recurrent(state)) return opened.delegate.get();
+  }
+  return nullptr;
 }
 
 Delegate* Delegates::cache_holder(int32_t state) const {

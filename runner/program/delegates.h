@@ -87,6 +87,8 @@ class Delegates {
 
   // The calls below go to all delegates that have a state.
   bool seek(int64_t position);
+  int64_t nearest(int64_t to) const;
+  int64_t most_taken_back() const;
   // A snapshot of each, in the order of the backends; empty: one of them cannot make one.
   Result<std::vector<NamedSnapshot>> snapshot();
   // False: the snapshots are not those of delegates like these. After that, or an error, all are at position 0.
@@ -96,6 +98,8 @@ class Delegates {
   Result<NamedSnapshot> import(std::string_view backend, std::span<const std::byte> bytes) const;
   // The delegate that gives keys and values of a state as rows; nullptr: none does.
   Delegate* cache_holder(int32_t state) const;
+  // The same of a recurrent state.
+  Delegate* recurrent_holder(int32_t state) const;
 
  private:
   struct Opened {

@@ -282,7 +282,8 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Bound> 
   state->options = options;
   state->threads = threads;
   MOTE_ASSIGN(state->delegates,
-              Delegates::open(state->bound->backends(), {threads, options.max_tokens, options.context_length}));
+              Delegates::open(state->bound->backends(), {threads, options.max_tokens, options.context_length,
+                                                         options.rewind_tokens, options.rewind_bytes}));
   MOTE_RETURN_IF_ERROR(state->allocate_arena());
   MOTE_RETURN_IF_ERROR(state->prepare_all());
   return std::unique_ptr<Executor>(new Executor(std::move(state)));

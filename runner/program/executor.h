@@ -17,6 +17,8 @@ namespace mote {
 struct ExecutorOptions {
   int64_t max_tokens = 256;    // largest T of a call, 1..kMaxTokens; a method's own max_tokens also holds
   int64_t context_length = 0;  // for delegates that keep states; 0: not known
+  int64_t rewind_tokens = 0;   // likewise, as DelegateOptions has it
+  uint64_t rewind_bytes = 0;
   uint64_t max_arena_bytes = uint64_t{64}
                              << 30;  // more than this for activations and scratch is kOutOfMemory, unallocated
 };

@@ -16,8 +16,18 @@ Result<std::unique_ptr<Session>> Session::fork(const Engine* engine) {
   MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
   SessionOptions options = options_;
   options.adapters.clear();  // they may have been set since
-  MOTE_ASSIGN(std::unique_ptr<Session> session,
-              open_on(engine == nullptr ? bound_ : engine->executor->bound(), model_, options, engine));
+  const std::shared_ptr<const Bound> wanted = engine == nullptr ? bound_ : engine->executor->bound();
+  auto opened = open_on(wanted, model_, options, engine);
+  if (!opened.ok()) {
+    // A device without room for one more session: the fork goes on by the CPU.
+    const Status failed = opened.status();
+    const bool falls_back = engine == nullptr && is_of_device(failed.code()) && wanted->target() != kCpu;
+    const auto cpu = falls_back ? model_->bound_for(kCpu) : Result<std::shared_ptr<const Bound>>(failed);
+    if (cpu.ok()) opened = open_on(*cpu, model_, options, nullptr);
+    if (!opened.ok()) return failed;
+    (*opened)->note_failure(wanted->target(), failed);
+  }
+  std::unique_ptr<Session> session = *std::move(opened);
   session->num_keep_ = num_keep_;
   MOTE_RETURN_IF_ERROR(session->set_adapters(adapters_));
   session->follow_with_head(head_.follows());

@@ -21,6 +21,8 @@ Result<std::shared_ptr<Executor>> make_executor(std::shared_ptr<const Bound> bou
   ExecutorOptions executor_options;
   executor_options.max_tokens = options.max_tokens;
   executor_options.context_length = options.context_length;
+  executor_options.rewind_tokens = options.rewind_tokens;
+  executor_options.rewind_bytes = options.rewind_bytes;
   MOTE_ASSIGN(auto executor, Executor::create(std::move(bound), executor_options, &threads));
   return std::shared_ptr<Executor>(std::move(executor));
 }

@@ -19,7 +19,9 @@ struct EngineOptions {
   std::optional<std::string> cpus{};
   ThreadPriority priority = ThreadPriority::kNormal;  // of the threads beside the calling one
   int64_t max_tokens = 256;                           // of a call
-  int64_t context_length = 0;                         // for delegates that keep states
+  int64_t context_length = 0;                         // this and what follows is for delegates that keep states
+  int64_t rewind_tokens = 0;
+  uint64_t rewind_bytes = 0;
 };
 
 // It belongs to one session, or to several that take turns. Thread safety: one thread at a time.

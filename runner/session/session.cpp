@@ -160,7 +160,8 @@ Result<SequenceStates> Session::begin_chunk(int64_t tokens, const Extent& extent
   const RecurrentCall* recurrent =
       states_.recurrent().begin_call(position(), tokens, extent.num_kept, extent.end, extent.is_prompt);
   position_.begin_call(!states_.has_recurrent());
-  return SequenceStates{tokens, states_.kv_caches(), states_.recurrent_states(), adapter_uses_, recurrent};
+  return SequenceStates{tokens,        states_.kv_caches(), states_.recurrent_states(),
+                        adapter_uses_, recurrent,           extent.num_kept};
 }
 
 void Session::end_call(std::span<const int32_t> ids, const Status& status) {
@@ -253,7 +254,8 @@ Result<std::span<const float>> Session::run_call(const MethodCall& call, std::sp
 
 size_t Session::longest_draft() const {
   if (shares_engine_) return 0;
-  const int64_t longest = calls_.longest_verify();
+  int64_t longest = calls_.longest_verify();
+  if (has_delegate_state()) longest = std::min(longest - 1, executor().delegates().most_taken_back()) + 1;
   if (states_.recurrent().is_empty()) return static_cast<size_t>(longest) - 1;
   return static_cast<size_t>(std::max<int64_t>(std::min(longest, states_.recurrent().num_rows()) - 1, 0));
 }
@@ -407,6 +409,7 @@ int64_t Session::go_back_near(int64_t to) {
   }
   int64_t near = std::min(to, computed);
   if (!states_.recurrent().is_empty()) near = states_.recurrent().nearest(near);
+  if (has_delegate_state()) near = executor().delegates().nearest(near);
   const bool is_lost = near == 0 || (position_.is_interrupted() && has_delegate_state());
   if (is_lost || !states_.rewind(computed, near) || (has_delegate_state() && !executor().delegates().seek(near))) {
     reset();

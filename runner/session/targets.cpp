@@ -9,7 +9,13 @@ namespace mote {
 namespace {
 
 EngineOptions engine_options(const SessionOptions& options) {
-  return {options.threads, options.cpus, options.priority, options.prefill_chunk, options.context_length};
+  return {options.threads,
+          options.cpus,
+          options.priority,
+          options.prefill_chunk,
+          options.context_length,
+          options.rewind_tokens,
+          static_cast<uint64_t>(options.rewind_mb) << 20};
 }
 
 StateMemoryOptions memory_options(const SessionOptions& options) {

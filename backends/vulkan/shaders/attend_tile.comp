@@ -8,7 +8,9 @@
 layout(local_size_x = 64) in;
 layout(constant_id = 3) const uint ROWS = 16;  // queries of a workgroup: 4, 8, 16 or 32
 
-layout(binding = 6) writeonly buffer Y { float y[]; };
+layout(binding = 8) writeonly buffer Y { float y[]; };
+#define QUERIES ROWS
+uint token_of_query(uint query);
 #include "attention.glsl"
 #include "softmax.glsl"
 
@@ -20,7 +22,7 @@ shared float largest[ROWS], sums[ROWS], factors[ROWS];           // of a split
 shared float all_largest[ROWS], all_sums[ROWS], others[ROWS];    // of all of them
 shared uint places[ROWS], firsts[ROWS], ends[ROWS], counts[ROWS];  // of a query; counts: positions of a block
 
-uint token_of(uint row) { return min(gl_WorkGroupID.y * kTokens + row / HEADS, push[1] - 1); }
+uint token_of_query(uint row) { return min(gl_WorkGroupID.y * kTokens + row / HEADS, push[1] - 1); }
 bool is_query(uint row) {
   return row < kTokens * HEADS && gl_WorkGroupID.y * kTokens + row / HEADS < push[1] && is_there(row % HEADS);
 }
@@ -30,10 +32,10 @@ void begin_rows() {
   uint lane = gl_LocalInvocationID.x;
   for (uint i = lane; i < ROWS * WIDTH; i += 64) {
     uint row = i / WIDTH, k = i % WIDTH;
-    queries[row / 4 * WIDTH + k][row % 4] = q[push[2] + head_of(row % HEADS) * push[3] + token_of(row) * push[4] + k];
+    queries[row / 4 * WIDTH + k][row % 4] = q[push[2] + head_of_query(row) * push[3] + token_of_query(row) * push[4] + k];
   }
   if (lane >= ROWS) return;
-  places[lane] = positions[token_of(lane)];
+  places[lane] = positions[token_of_query(lane)];
   firsts[lane] = first_visible(places[lane]);
   ends[lane] = end_of(places[lane]);
   all_largest[lane] = -kInfinity;
@@ -59,8 +61,8 @@ void score(uint block, uint end, out vec4 found[kQuads]) {
     uint place = block + lane % kLanes + j * kLanes;
     [[unroll]] for (uint i = 0; i < 4; ++i) {
       uint row = 4 * own + i;
-      bool is_visible = place <= ends[row] && (place >= firsts[row] || place < push[9]);
-      found[j][i] = is_visible ? score_of(found[j][i], head_of(row % HEADS), place, places[row]) : -kInfinity;
+      bool is_visible = is_seen(row, block, place, firsts[row], ends[row]);
+      found[j][i] = is_visible ? score_of(found[j][i], token_of_query(row), head_of_query(row), place, places[row]) : -kInfinity;
     }
     scores[own * 64 + lane % kLanes + j * kLanes] = found[j];
   }
@@ -72,7 +74,7 @@ void weigh(uint block, vec4 found[kQuads]) {
   bool sees = false;
   barrier();
   if (lane < ROWS) {
-    sees = sees_block(block, firsts[lane], ends[lane]);
+    sees = reaches(block, firsts[lane], ends[lane]) && has_choice(lane);
     counts[lane] = sees ? min(64, ends[lane] + 1 - block) : 0;
     float most = largest[lane];
     for (uint i = 0; i < 64; ++i) most = max(most, scores[lane / 4 * 64 + i][lane % 4]);
@@ -147,10 +149,10 @@ void write(Outputs all) {
     uint index = gl_LocalInvocationID.x + 64 * item, first = 4 * (index / (VALUE_WIDTH / 2));
     if (first >= ROWS) break;
     [[unroll]] for (uint i = 0; i < 4; ++i) {
-      uint row = first + i, head = head_of(row % HEADS);
+      uint row = first + i, head = head_of_query(row);
       if (!is_query(row)) continue;
-      vec2 mean = finished(all_largest[row], all_sums[row], vec2(all.even[item][i], all.odd[item][i]), HAS_SINKS ? sinks[head] : -kInfinity);
-      uint at = (token_of(row) * push[0] * TOGETHER + head) * VALUE_WIDTH + 2 * (index % (VALUE_WIDTH / 2));
+      vec2 mean = finished(all_largest[row], all_sums[row], vec2(all.even[item][i], all.odd[item][i]), sink_of(token_of_query(row), head));
+      uint at = (token_of_query(row) * push[0] * TOGETHER + head) * VALUE_WIDTH + 2 * (index % (VALUE_WIDTH / 2));
       y[at] = mean.x;
       y[at + 1] = mean.y;
     }
@@ -173,8 +175,10 @@ void main() {
       sums[lane] = 0.0;
     }
     for (uint block = 256 * split; block < 256 * split + 256; block += 64) {
-      if (!sees_block(block, first, end)) continue;
+      if (!reaches(block, first, end)) continue;
       barrier();
+      find_choices(block);
+      if (!anyone_has_choice()) continue;
       vec4 found[kQuads];
       score(block, end, found);
       weigh(block, found);

@@ -22,6 +22,7 @@ layout(binding = 4) writeonly buffer Y { float y[]; };
 shared float parts[64 * TOKENS];
 
 #include "elements.glsl"
+#define ORDER_BINDING 5
 #include "experts.glsl"
 
 // push: columns, tokens, rows, first row of the piece, columns of y, residual: offset and stride of a token,
@@ -31,10 +32,14 @@ uint begin_of(uint token) { return push[9] + token / push[8] * push[10] + token 
 void multiply(uint row, uint first_token) {
   uint lane = gl_LocalInvocationID.x, first_row = first_block() * (DENSE == 0 ? 16 : 1);
   float sums[TOKENS];
-  [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = 0.0;
+  uint tokens[TOKENS];
+  [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+    sums[t] = 0.0;
+    tokens[t] = input_of(output_or_other(first_token + t, first_token));
+  }
   for (uint k = lane; k < push[0]; k += 64) {
     float w = element(first_row + row, k);
-    [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = fma(w, x[begin_of(input_of(min(first_token + t, push[1] - 1))) + k], sums[t]);
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = fma(w, x[begin_of(tokens[t]) + k], sums[t]);
   }
   [[unroll]] for (uint t = 0; t < TOKENS; ++t) parts[t * 64 + lane] = sums[t];
   barrier();
@@ -50,7 +55,7 @@ void main() {
   uint row = gl_WorkGroupID.x, first_token = gl_WorkGroupID.y * TOKENS, t = gl_LocalInvocationID.x;
   if (!choose(first_token)) return;
   multiply(row, first_token);
-  uint token = first_token + t, index = push[3] + row;
+  uint token = t < TOKENS ? output_at(first_token + t) : push[1], index = push[3] + row;
   float gate = 1.0;
   if (GATE != 0) {
     if (t < TOKENS) gate = gate_of(GATE, parts[t * 64] + (HAS_BIAS ? bias[first_bias() + index] : 0.0));

@@ -21,6 +21,7 @@ layout(binding = 4) readonly buffer Bias { float bias[]; };
 layout(binding = 5) readonly buffer Residual { float residual[]; };
 layout(binding = 6) writeonly buffer Y { float y[]; };
 
+#define ORDER_BINDING 7
 #include "experts.glsl"
 
 #define EACH_TOKEN [[unroll]] for (uint t = 0; t < TOKENS; ++t)
@@ -146,8 +147,9 @@ vec4 finished(uint block, uint quad, uint t) {
 void main() {
   uint place = gl_LocalInvocationID.x, quad = place % 4, last_block = (push[2] - push[3] + 15) / 16 - 1;
   uint own = gl_WorkGroupID.x * BLOCKS + place / 4, block = min(own, last_block);
-  if (!choose(gl_WorkGroupID.y * TOKENS)) return;
-  EACH_TOKEN tokens[t] = input_of(min(gl_WorkGroupID.y * TOKENS + t, push[1] - 1));
+  uint first_token = gl_WorkGroupID.y * TOKENS;
+  if (!choose(first_token)) return;
+  EACH_TOKEN tokens[t] = input_of(output_or_other(first_token + t, first_token));
   multiply(block, quad);
   vec4 gates[TOKENS];
   if (GATE != 0) {
@@ -160,7 +162,7 @@ void main() {
   if (own != block) return;
   uint first = push[3] + 16 * block + 4 * quad;
   EACH_TOKEN {
-    uint token = gl_WorkGroupID.y * TOKENS + t;
+    uint token = output_at(first_token + t);
     if (token < push[1]) {
       precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), quad, t);
       if (GATE != 0) value = gates[t] * value;

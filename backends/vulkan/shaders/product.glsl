@@ -30,8 +30,8 @@ layout(binding = 7) coherent buffer Y { float y[]; };
 #include "rounds.glsl"
 #else
 layout(binding = 7) writeonly buffer Y { float y[]; };
+#define ORDER_BINDING 8
 #endif
-
 #include "experts.glsl"
 
 #define EACH_TOKEN [[unroll]] for (uint t = 0; t < TOKENS; ++t)
@@ -75,7 +75,7 @@ vec4 finished(uint block, uint quad, uint t) {
 void write(uint block, uint quad, uint first_token, vec4 gates[TOKENS]) {
   uint first = push[3] + 16 * block + 4 * quad;
   EACH_TOKEN {
-    uint token = first_token + t;
+    uint token = output_at(first_token + t);
     if (token < push[1]) {
       precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), quad, t);
       if (GATE != 0) value = gates[t] * value;
@@ -98,7 +98,7 @@ void main() {
   uint own = gl_WorkGroupID.x * BLOCKS + at.block, block = min(own, last_block);
   uint first_token = first_of_workgroup() + at.first_token;
   if (!choose(first_of_workgroup())) return;
-  EACH_TOKEN tokens[t] = input_of(min(first_token + t, push[1] - 1));
+  EACH_TOKEN tokens[t] = input_of(output_or_other(first_token + t, first_of_workgroup()));
   multiply(at, 0, last_block);
   vec4 gates[TOKENS];
   if (GATE != 0) {

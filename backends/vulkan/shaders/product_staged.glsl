@@ -45,7 +45,7 @@ void stage(uint first_chunk, uint chunks, uint step, uint last_block) {
     staged_weight[i] = weight[begin + stored_at(chunk, in_chunk % kBlockQuads)];
   }
   for (uint i = lane; i < chunks * kAllTokens; i += lanes) {
-    uint chunk = first_chunk + i / kAllTokens, token = input_of(min(first_of_workgroup() + i % kAllTokens, push[1] - 1));
+    uint chunk = first_chunk + i / kAllTokens, token = input_of(output_or_other(first_of_workgroup() + i % kAllTokens, first_of_workgroup()));
     uint at = token * (columns / 8) + 4 * chunk;
     [[unroll]] for (uint octet = 0; octet < 4; ++octet) staged_codes[4 * i + octet] = codes[at + octet];
     staged_sums[i] = sums[token * (columns / 32) + chunk];

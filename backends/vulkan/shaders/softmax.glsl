@@ -19,7 +19,7 @@ vec2 merged_outputs(vec2 all, vec2 outputs, float largest, float before, float n
   return largest == -kInfinity ? all : merged;
 }
 
-// sink: of minus infinity there is none
+// sink: of minus infinity there is none   Of what sees nothing: 0.
 vec2 finished(float largest, float all_sum, vec2 outputs, float sink) {
   precise float sum = all_sum;
   if (sink != -kInfinity) {
@@ -28,5 +28,5 @@ vec2 finished(float largest, float all_sum, vec2 outputs, float sink) {
     sum = sum * factor + exp(sink - most);
     outputs *= factor;
   }
-  return outputs / sum;
+  return sum == 0.0 ? vec2(0.0) : outputs / sum;
 }

@@ -1,5 +1,8 @@
 #include "runner/session/state/carry.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "base/memory.h"
 #include "kernels/ops/attention/rows.h"
 
@@ -63,6 +66,44 @@ bool carry_cache(const StateHolder& from, const StateHolder& to, uint32_t index,
   return store_rows(target, positions, on_the_way, threads).ok();
 }
 
+// Elements of the states of a target that the session keeps, as adopt takes them.
+using Elements = std::vector<float>;
+
+std::span<std::byte> elements_of(StateMemory& memory, uint32_t index, Elements& elements) {
+  const RecurrentState& state = memory.recurrent_states()[index];
+  return std::as_writable_bytes(
+      std::span(elements).subspan(static_cast<size_t>(state.offset), static_cast<size_t>(state.tensor.num_elements())));
+}
+
+size_t num_bytes(const fb::State& state) {
+  size_t bytes = sizeof(float);
+  for (const int64_t size : *state.shape()) bytes *= static_cast<size_t>(size);
+  return bytes;
+}
+
+// Carries one recurrent state; `kept`: those of `to` that the session keeps.
+bool carry_recurrent(const StateHolder& from, const StateHolder& to, uint32_t index, int64_t positions,
+                     Elements& kept) {
+  const auto state = static_cast<int32_t>(index);
+  std::vector<std::byte> on_the_way;
+  std::span<const std::byte> elements;
+  if (from.bound.keeps_state(index)) {
+    const Tensor& tensor = from.memory.recurrent_states()[index].tensor;
+    elements = std::as_bytes(std::span(tensor.as<float>(), static_cast<size_t>(tensor.num_elements())));
+  } else {
+    const Delegate* giver = from.delegates.recurrent_holder(state);
+    on_the_way.resize(num_bytes(*from.bound.program().states()->Get(index)));
+    if (giver == nullptr || !giver->read_recurrent(state, on_the_way).ok()) return false;
+    elements = on_the_way;
+  }
+  if (to.bound.keeps_state(index)) {
+    std::ranges::copy(elements, elements_of(to.memory, index, kept).begin());
+    return true;
+  }
+  Delegate* taker = to.delegates.recurrent_holder(state);
+  return taker != nullptr && taker->write_recurrent(state, positions, elements).ok();
+}
+
 }  // namespace
 
 bool carry_states(const StateHolder& from, const StateHolder& to, int64_t positions, ThreadPool& threads) {
@@ -72,12 +113,17 @@ bool carry_states(const StateHolder& from, const StateHolder& to, int64_t positi
     to.memory.adopt(snapshot, positions);
     return true;
   }
-  if (to.memory.has_recurrent() || !to.memory.reserve(0, positions).ok()) return false;
+  if (!to.memory.reserve(0, positions).ok()) return false;
   Rows rows;
+  Elements kept(static_cast<size_t>(to.memory.recurrent().num_floats()));
   for (uint32_t i = 0; i < from.bound.state_shapes().size(); ++i) {
     if (from.bound.is_of_head(i)) continue;
-    if (!carry_cache(from, to, i, positions, threads, rows)) return false;
+    const bool is_cache = from.bound.program().states()->Get(i)->kind() == fb::StateKind::kv_cache;
+    if (!(is_cache ? carry_cache(from, to, i, positions, threads, rows)
+                   : carry_recurrent(from, to, i, positions, kept)))
+      return false;
   }
+  to.memory.recurrent().adopt(kept, {}, positions, positions);
   return true;
 }
 

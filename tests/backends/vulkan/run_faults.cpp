@@ -112,9 +112,25 @@ class Faults {
       (*session)->want_largest(i > 0 ? 1 : 0);
       logits = (*session)->decode(text.ids.back());
     }
+    compute_otherwise(**session, place, &text);
     text.backend = (*session)->backend();
     text.moved_because = (*session)->moved_because();
     return text;
+  }
+
+  // A fork, ids with all their logits, and their probabilities, in `text` as ids that are the same whoever computes.
+  static void compute_otherwise(Session& session, const std::string& place, Text* text) {
+    const auto fork = session.fork();
+    if (!fork.ok()) fail(place + ": a fork: " + fork.status().message());
+    const std::vector<int32_t> ids{text->ids[0], text->ids[1], text->ids[2]};
+    const auto width = static_cast<size_t>(session.model().vocab_size());
+    std::vector<float> rows(ids.size() * width), logprobs(ids.size() - 1);
+    const Status verified = (*fork)->verify(ids, rows.data());
+    if (!verified.ok()) fail(place + ": ids with all their logits: " + verified.message());
+    for (size_t i = 0; i < ids.size(); ++i) text->ids.push_back(max_of(std::span(rows).subspan(i * width, width)));
+    const Status scored = session.score(ids, logprobs.data());
+    if (!scored.ok()) fail(place + ": probabilities: " + scored.message());
+    text->ids.push_back(max_of(logprobs));
   }
 
   // A model and a text; no text where the model was not loaded, whose error is a sentence.

@@ -15,7 +15,9 @@ SHAPES = [(4, 2, 16, 16), (3, 3, 10, 6), (16, 1, 64, 64), (71, 1, 64, 64), (40, 
 KINDS = {
     "plain": {}, "window": {"window": 5}, "softcap": {"softcap": 3.0}, "sinks": {"sinks": True},
     "slopes": {"slopes": True}, "bidirectional": {"bidirectional": 1},
-    "bidirectional window": {"bidirectional": 1, "window": 5},
+    "bidirectional window": {"bidirectional": 1, "window": 5}, "chunks": {"window": 5, "chunked": 1},
+    "sinks of tokens": {"token_sinks": True}, "biases by distance": {"distances": 9, "softcap": 3.0},
+    "chosen keys": {"groups": 1}, "keys chosen by heads": {"groups": 2},
 }  # fmt: skip
 
 
@@ -25,12 +27,17 @@ CASES = [*((shape, "plain") for shape in SHAPES), *((SHAPES[i], kind) for i in (
 @pytest.mark.parametrize(("shape", "kind"), CASES, ids=str)
 def test_attention(shape, kind, vulkan):
     heads, kv_heads, width, value_width = shape
-    given = {"window": 0, "softcap": 0.0, "bidirectional": 0} | KINDS[kind]
+    given = {"window": 0, "softcap": 0.0, "bidirectional": 0, "chunked": 0} | KINDS[kind]
     sinks = random(heads, seed=7) if given.pop("sinks", False) else None
+    others = {
+        "token_sinks": (4, (1, T, heads)), "groups": (6, Typed((1, T, given.get("groups"), 6), torch.int64)),
+        "distances": (7, (1, T, heads, given.get("distances"))),
+    }  # fmt: skip
+    place, shape_of_other = next((others[name] for name in others if given.pop(name, None)), (None, None))
     slopes = random(heads, seed=8) if given.pop("slopes", False) else None
     attributes = {
         "state": dims(0), "scale": numbers(0.25), "window": dims(given["window"]), "softcap": numbers(given["softcap"]),
-        "bidirectional": dims(given["bidirectional"]),
+        "bidirectional": dims(given["bidirectional"]), "chunked": dims(given["chunked"]),
     }  # fmt: skip
     operands = [
         (1, heads, T, width),
@@ -38,7 +45,10 @@ def test_attention(shape, kind, vulkan):
         (1, kv_heads, T, value_width),
         Typed((1, T), torch.int64),
     ]
-    part = Part("mote.attention", [*operands, sinks, slopes], (1, T, heads, value_width), attributes)
+    operands += [sinks, slopes, None, None]
+    if place is not None:
+        operands[place] = shape_of_other
+    part = Part("mote.attention", operands, (1, T, heads, value_width), attributes)
     state = StateSpec("cache", "kv_cache", kv_heads, width, value_width)
     part.subgraph = part.subgraph.__class__(part.subgraph.method, part.specs, part.constants, frozenset(), (state,))
     for tokens in TOKENS if shape == SHAPES[0] and kind == "plain" else TOKENS[:4]:
@@ -47,26 +57,65 @@ def test_attention(shape, kind, vulkan):
             for i, (n, w) in enumerate(((heads, width), (kv_heads, width), (kv_heads, value_width)))
         )
         k, v = k.half().float(), v.half().float()  # as caches hold them
-        positions = torch.arange(tokens)[None]
+        positions, tensors = torch.arange(tokens)[None], [sinks, slopes, None, None]
+        if place == 6:
+            tensors[2] = chosen_positions(tokens, shape_of_other.shape[2], 6)
+        elif place is not None:
+            tensors[place - 4] = random(*(tokens if n is T else n for n in shape_of_other), seed=9)
         with ReferenceState():
-            expected = torch.ops.mote.attention(q, k, v, positions, sinks, slopes, state=0, scale=0.25, **given)
-        assert_near(part.run(VulkanBackend(), tokens, (q, k, v, positions)), expected)
+            expected = torch.ops.mote.attention(q, k, v, positions, *tensors, state=0, scale=0.25, **given)
+        given_here = [] if place is None else [tensors[place - 4]]
+        assert_near(part.run(VulkanBackend(), tokens, (q, k, v, positions, *given_here)), expected)
 
 
-@pytest.mark.parametrize("window", [5, 300])
-def test_first_positions_are_seen_in_spite_of_a_window(window, vulkan):
-    attributes = {"state": dims(0), "scale": numbers(0.25), "window": dims(window), "softcap": numbers(0.0)}
-    part = Part("mote.attention", [(1, 2, T, 8), (1, 1, T, 8), (1, 1, T, 8), Typed((1, T), torch.int64), None, None],
-                (1, T, 2, 8), attributes)  # fmt: skip
-    state = StateSpec("cache", "kv_cache", 1, 8, 8, window, num_sink_positions=3)
+def chosen_positions(tokens: int, groups: int, count: int) -> torch.Tensor:
+    """Some of those before each token, and its own: ascending, -1 before them."""
+    generator = torch.Generator().manual_seed(3)
+    rows = []
+    for token in range(tokens):
+        for _ in range(groups):
+            others = torch.randperm(token, generator=generator)[: count - 1]
+            row = torch.cat((others.sort().values, torch.tensor([token])))
+            rows.append(torch.nn.functional.pad(row, (count - len(row), 0), value=-1))
+    return torch.stack(rows).view(1, tokens, groups, count)
+
+
+# Heads of queries and keys, width, blocks that are chosen, positions of a block.
+@pytest.mark.parametrize("sizes", [(4, 1, 16, 5, 1), (4, 2, 8, 3, 4), (12, 1, 32, 100, 1), (2, 2, 10, 70, 2)], ids=str)
+@pytest.mark.parametrize("has_weights", [True, False])
+def test_indexer(sizes, has_weights, vulkan):
+    heads, kv_heads, width, topk, block = sizes
+    operands = [(1, heads, T, width), (1, kv_heads, T, width), Typed((1, T), torch.int64)]
+    shape = (1, T, heads) if has_weights else None
+    output = Typed((1, T, kv_heads, topk * block + block - 1), torch.int64)
+    part = Part("mote.indexer", [*operands, shape], output,
+                {"state": dims(0), "topk": dims(topk), "block": dims(block)})  # fmt: skip
+    state = StateSpec("cache", "kv_cache", kv_heads, width, 1)
     part.subgraph = part.subgraph.__class__(part.subgraph.method, part.specs, part.constants, frozenset(), (state,))
-    for tokens in (1, 7, 64, 700):
-        q, k, v = random(1, 2, tokens, 8), random(1, 1, tokens, 8, seed=1), random(1, 1, tokens, 8, seed=2)
-        k, v = k.half().float(), v.half().float()
-        places = torch.arange(tokens)
-        behind = places[:, None] - places
-        seen = (behind >= 0) & ((behind < window) | (places < 3))
-        expected = torch.nn.functional.scaled_dot_product_attention(
-            q, k.expand(1, 2, -1, -1), v.expand(1, 2, -1, -1), seen, scale=0.25
-        )
-        assert_near(part.run(VulkanBackend(), tokens, (q, k, v, places[None])), expected.transpose(1, 2))
+    for tokens in TOKENS:
+        q, k = (random(1, n, tokens, width, seed=i) for i, n in enumerate((heads, kv_heads)))
+        weights = random(1, tokens, heads, seed=3) if has_weights else None
+        k, positions = k.half().float(), torch.arange(tokens)[None]
+        for _ in range(2):
+            expected = first_of_the_best(q, k, weights, topk, block)
+            given = [q, k, positions, *[weights] * has_weights]
+            assert torch.equal(part.run(VulkanBackend(), tokens, given), expected)
+            # Products that are exact in any order, and many that are equal.
+            q, k, weights = (None if x is None else x.mul(2).round() / 2 for x in (q, k, weights))
+
+
+def first_of_the_best(q, k, weights, topk: int, block: int) -> torch.Tensor:
+    """As docs/ops.md has it: of equal scores those of earlier positions."""
+    groups, tokens = k.shape[1:3]
+    scores = (q @ k.repeat_interleave(q.shape[1] // groups, 1).transpose(2, 3)).relu()
+    scores = scores if weights is None else scores * weights.transpose(1, 2).unsqueeze(-1)
+    scores = scores.view(groups, -1, tokens, tokens).sum(1)
+    result = torch.full((1, tokens, groups, topk * block + block - 1), -1)
+    for token in range(tokens):
+        complete = (token + 1) // block
+        for group in range(groups):
+            order = scores[group, token, block - 1 :: block][:complete].sort(descending=True, stable=True).indices
+            blocks = order[:topk].sort().values[:, None] * block + torch.arange(block)
+            row = torch.cat((blocks.flatten(), torch.arange(complete * block, token + 1)))
+            result[0, token, group, result.shape[-1] - len(row) :] = row
+    return result

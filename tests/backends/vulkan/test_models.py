@@ -28,8 +28,9 @@ from tests.contracts.architectures import Row, save_tiny_checkpoint
 
 # Every instruction of every type runs on the GPU; these have all its ops.
 SOME = """
-apertus beam bloom codegen cohere_compass_text deepseek_v3 diffllama falcon gemma2 gemma3n_text gemma4_text gpt2 gpt_oss
-gptj lfm2_moe llama minicpm3 mpt nemotron opt phi3 phimoe qwen3
+apertus beam bloom codegen cohere_compass_text deepseek_v3 deepseek_v32 diffllama falcon falcon_h1 falcon_mamba
+gemma2 gemma3n_text gemma4_text gpt2 gpt_oss gptj granitemoehybrid inkling_text lfm2_moe llama llama4_text minicpm3 mpt
+nemotron opt phi3 phimoe qwen3 qwen3_next
 """.split()  # noqa: SIM905
 
 
@@ -64,9 +65,12 @@ def test_calls_of_any_length_give_the_same_bits(both):
     assert np.array_equal(last[0], last[1]) and np.array_equal(last[0], last[2])
 
 
-# Experts and states; windows and sinks; softcaps; slopes; values narrower than keys.
+# Experts and states; windows and sinks; softcaps; slopes; values narrower than keys; matrices of states; chunks; chosen
+# keys; biases by distance; sinks of tokens.
 @pytest.mark.parametrize("name,recipe", [("lfm2_moe", "4w"), ("lfm2_moe", "8da4w"), ("gpt_oss", "4w"),
-                                         ("gemma2", "4w"), ("bloom", "4w"), ("deepseek_v3", "4w")])  # fmt: skip
+                                         ("gemma2", "4w"), ("bloom", "4w"), ("deepseek_v3", "4w"),
+                                         ("qwen3_next", "8da4w"), ("llama4_text", "4w"), ("deepseek_v32", "4w"),
+                                         ("doge", "4w"), ("inkling_text", "4w")])  # fmt: skip
 def test_calls_of_any_length_give_the_same_bits_whatever_they_compute(name, recipe, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
@@ -119,7 +123,7 @@ def test_texts_are_those_of_the_cpu(both):
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "lfm2_moe"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "lfm2_moe", "qwen3_next", "falcon_mamba"])
 def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(name, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
@@ -130,6 +134,40 @@ def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(name, tmp_path, vul
         assert list(got) == list(expected) and len(got) > 40
         for line, numbers in expected.items():
             assert got[line] == pytest.approx(numbers, abs=2e-3), line  # keys and values are float16 there
+
+
+def calls_of(session, work) -> int:
+    """How many calls of the model it takes."""
+    session.start_profile()
+    work()
+    return sum(event.get("cat") == "call" for event in session.stop_profile()["traceEvents"])
+
+
+@pytest.mark.parametrize("name", ["qwen3_next", "falcon_mamba"])
+def test_recurrent_states_go_back_and_move_without_being_computed_again(name, tmp_path, vulkan):
+    save_tiny_checkpoint(name, tmp_path / "checkpoint")
+    path = tmp_path / "model.mote"
+    api.export(tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe="none", check="off")
+    model, ids = Model.load(path, backend="vulkan"), [7 * i % 113 + 3 for i in range(64)]
+    with model.session(context_length=64) as session, model.session(context_length=64) as other:
+        session.prefill(ids[:20])
+        for id in ids[20:60]:
+            session.decode(id)
+        assert calls_of(session, lambda: session.rewind(33)) == 0
+        expected = [other.prefill(ids[:33]), other.decode(ids[33])][1]
+        assert np.array_equal(session.decode(ids[33]), expected)
+        session.verify(ids[34:46])
+        assert calls_of(session, lambda: session.rewind(37)) == 0
+        other.verify(ids[34:37])
+        fork = session.fork()
+        assert np.array_equal(session.decode(ids[37]), other.decode(ids[37]))
+        assert np.array_equal(fork.decode(ids[37]), session.logits())
+        for backend in ("cpu", "vulkan"):
+            session.move_to(backend)
+            assert calls_of(session, lambda: session.decode(ids[38])) == 1
+            other.decode(ids[38])
+            assert session.logits() == pytest.approx(other.logits(), abs=2e-3)
+        assert session.backend == "vulkan"
 
 
 def test_profiles_tell_of_each_dispatch(both):
@@ -202,7 +240,7 @@ def test_the_validation_layers_have_nothing_to_say_of_many_submissions(both):
     check_validated(both, prompt=30, context_length=60, MOTE_GPU_LIMITS="submission_us=1")
 
 
-@pytest.mark.parametrize("name", ["deepseek_v3", "lfm2_moe"])
+@pytest.mark.parametrize("name", ["deepseek_v32", "qwen3_next"])
 def test_the_validation_layers_have_nothing_to_say_of_experts_and_states(name, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"

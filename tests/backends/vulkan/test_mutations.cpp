@@ -86,6 +86,7 @@ class Decoder {
     for (const auto& each : {weight(2, fb::Content::tiles), fb::ViewT(), fb::ViewT()}) inputs.push_back(each);
     node(fb::Op::group_product, inputs, {rows(grouped, 128)}, {0, 0});
     route(normed, codes);
+    choose(qkv, q, positions, mixed);
   }
 
   Bytes build() const { return pack(graph_); }
@@ -192,6 +193,50 @@ class Decoder {
     graph_.histories.push_back(std::make_unique<fb::HistoryT>(history));
     node(fb::Op::short_conv, {rows(mean, kHidden), weight(7, fb::Content::float32, {3 * kHidden}), {}},
          {rows(x, kHidden)}, {5});
+    attend_linearly(hidden, mean);
+  }
+
+  // Attention to keys that tokens choose, with biases, in chunks.
+  void choose(int32_t qkv, int32_t q, int32_t positions, int32_t y) {
+    fb::CacheT cache;
+    cache.state = 7;
+    cache.num_heads = cache.value_head_dim = 1;
+    cache.head_dim = kWidth;
+    graph_.caches.push_back(std::make_unique<fb::CacheT>(cache));
+    const auto chosen = value(fb::ValueKind::scratch, fb::Content::int64, {12, 0}), biases = floats(32);
+    const auto of_chosen = view(chosen, 0, {1, kT, 1, 3}, {SizeOf{3, 0}, 3, 3, 1});
+    node(fb::Op::indexer, {heads(qkv, 0, kHeads), heads(qkv, 64, 1), row(positions), {}}, {of_chosen}, {7, 3, 1});
+    node(fb::Op::attention,
+         {whole(q, kHeads),
+          {},
+          {},
+          row(positions),
+          {},
+          {},
+          of_chosen,
+          view(biases, 0, {1, kT, kHeads, 8}, {SizeOf{32, 0}, 32, 8, 1})},
+         {view(y, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4, 1, 0, 1}, {0.25f, 0.0f});
+  }
+
+  // Two heads of keys and values of 4 heads, 16 wide, out of 128 columns.
+  void attend_linearly(int32_t x, int32_t y) {
+    fb::RecurrenceT recurrence;
+    recurrence.state = 6;
+    recurrence.key_heads = 2;
+    recurrence.heads = 4;
+    recurrence.rows = recurrence.width = 16;
+    recurrence.decays = 1;
+    graph_.recurrences.push_back(std::make_unique<fb::RecurrenceT>(recurrence));
+    const auto part = [&](int64_t offset, const Sizes& sizes, const Sizes& strides) {
+      Sizes all = {1, kT}, steps = {0, 128};
+      all.insert(all.end(), sizes.begin(), sizes.end());
+      steps.insert(steps.end(), strides.begin(), strides.end());
+      return view(x, offset, all, steps);
+    };
+    node(fb::Op::linear_attention,
+         {part(0, {2, 16}, {16, 1}), part(32, {2, 16}, {16, 1}), part(64, {4, 16}, {16, 1}), part(0, {4}, {1}),
+          part(4, {4}, {1})},
+         {rows(y, kHidden)}, {6});
   }
 
   fb::GraphT graph_;
@@ -214,7 +259,7 @@ void change_view(fb::ViewT& view, Random& random) {
 void change_graph(fb::GraphT& graph, Random& random) {
   fb::NodeT& node = *graph.nodes[below(random, graph.nodes.size())];
   fb::ValueT& value = *graph.values[below(random, graph.values.size())];
-  switch (below(random, 13)) {
+  switch (below(random, 14)) {
     case 0: value.kind = static_cast<fb::ValueKind>(below(random, 5)); break;
     case 1: value.content = static_cast<fb::Content>(below(random, 7)); break;
     case 2: value.weight = changed(value.weight, random); break;
@@ -227,7 +272,7 @@ void change_graph(fb::GraphT& graph, Random& random) {
     }
     case 6: graph.caches[0]->num_heads = changed(graph.caches[0]->num_heads, random); break;
     case 7: graph.caches[0]->head_dim = changed(graph.caches[0]->head_dim, random); break;
-    case 8: node.op = static_cast<fb::Op>(below(random, 20)); break;
+    case 8: node.op = static_cast<fb::Op>(below(random, 23)); break;
     case 9:
       if (!node.integers.empty()) {
         int64_t& integer = node.integers[below(random, node.integers.size())];
@@ -238,6 +283,14 @@ void change_graph(fb::GraphT& graph, Random& random) {
       fb::HistoryT& history = *graph.histories[0];
       int32_t* fields[] = {&history.state, &history.rows, &history.columns};
       int32_t& field = *fields[below(random, 3)];
+      field = changed(field, random);
+      break;
+    }
+    case 11: {
+      fb::RecurrenceT& recurrence = *graph.recurrences[0];
+      int32_t* fields[] = {&recurrence.state, &recurrence.key_heads, &recurrence.heads,
+                           &recurrence.rows,  &recurrence.width,     &recurrence.decays};
+      int32_t& field = *fields[below(random, 6)];
       field = changed(field, random);
       break;
     }
@@ -303,7 +356,8 @@ DeviceTraits ordinary_device() {
   DeviceTraits device;
   for (uint32_t& count : device.limits.maxComputeWorkGroupCount) count = 65535;
   device.limits.maxComputeSharedMemorySize = 16384;
-  device.max_tokens = 20000;
+  device.history_rows = 20000;
+  device.recorded_rows = 96;
   return device;
 }
 

@@ -7,7 +7,7 @@ import torch
 
 from backends.vulkan.lowering import VulkanBackend
 from llm_export.program.specs import StateSpec
-from tests.backends.parts import Part, T, dims, linear_attributes, numbers, quantised, random
+from tests.backends.parts import Part, T, Typed, dims, linear_attributes, numbers, quantised, random
 
 
 def refusal(part: Part) -> str | None:
@@ -23,6 +23,24 @@ def attention(state: StateSpec | None = None, heads: int = 4, others: tuple = ()
     method.values[3].dtype = torch.int64
     part.subgraph = part.subgraph.__class__(method, part.specs, part.constants, frozenset(), (spec,))
     return part
+
+
+def with_state(part: Part, spec: StateSpec) -> Part:
+    part.subgraph = part.subgraph.__class__(part.subgraph.method, part.specs, part.constants, frozenset(), (spec,))
+    return part
+
+
+def recurrence(width: int) -> Part:
+    operands = [(1, T, 2, width), (1, T, 2, width), (1, T, 2, 8)]
+    part = Part("mote.linear_attention", operands, (1, T, 2, 8), {"state": dims(0)})
+    return with_state(part, StateSpec("memory", "recurrent", shape=(1, 2, 8, width)))
+
+
+def indexer(value_width: int = 1, **attributes) -> Part:
+    operands = [(1, 2, T, 8), (1, 1, T, 8), Typed((1, T), torch.int64)]
+    output = Typed((1, T, 1, 4), torch.int64)
+    part = Part("mote.indexer", operands, output, {"state": dims(0), "topk": dims(4), **attributes})
+    return with_state(part, StateSpec("cache", "kv_cache", 1, 8, value_width))
 
 
 SHAPE = (1, T, 8)
@@ -44,11 +62,11 @@ EXAMPLES = [
      Part("mote.gated_linear", [(T, 64), quantised(random(16, 64), 4, 32), None, None], (T, 8),
           {**linear_attributes("int8"), "function": "silu"})),
     ("a state of kind recurrent", attention(StateSpec("conv", "recurrent", shape=(1, 2, 8)))),
-    ("attention with chunks of positions", attention(chunked=dims(1), window=dims(64))),
-    ("attention with strides of keys", attention(stride=dims(3))),
-    ("attention with chosen keys", attention(others=(None, None, (1, T, 1, 3)))),
-    ("attention with biases by distance", attention(others=(None, None, None, (1, T, 4, 3)))),
-    ("attention with sinks of tokens", attention(others=((1, T, 4), None))),
+    ("keys 2048 wide: must be at most 1024", recurrence(2048)),
+    ("values 8 wide beside index keys: must be 1", indexer(8)),
+    ("attention with values that are parts of keys", attention(value_dim=dims(16))),
+    ("keys of blocks of 3 positions", attention(stride=dims(3))),
+    ("keys of blocks of 4 positions", indexer(stride=dims(4))),
     ("heads 7 wide: must be even", attention(StateSpec("cache", "kv_cache", 2, 7, 8))),
 ]  # fmt: skip
 

@@ -8,6 +8,7 @@ import torch
 import llm_export.capture.ops  # noqa: F401  registers mote::
 from backends.vulkan import products, rows
 from backends.vulkan.lowering import VulkanBackend
+from llm_export.capture.ops import ReferenceState
 from llm_export.program.specs import StateSpec
 from tests.backends.parts import Part, Stack, T, Typed, assert_near, dims, numbers, quantised, random
 
@@ -161,3 +162,33 @@ def test_short_conv_of_a_first_call(length, has_bias, vulkan):
         padded = torch.nn.functional.pad(x.transpose(1, 2), (length - 1, 0))
         expected = torch.nn.functional.conv1d(padded, weight[:, None], bias, groups=70).transpose(1, 2)
         assert_near(run(part, tokens, x), expected)
+
+
+# Heads of keys and of values, elements of a value, of a key; decays by head or by element, and the delta rule.
+@pytest.mark.parametrize(
+    ("heads", "size", "decay", "has_beta"),
+    [
+        ((2, 4), (5, 128), "head", True),
+        ((3, 3), (4, 20), "element", True),
+        ((1, 6), (8, 16), "head", False),
+        ((1, 70), (1, 16), "element", False),
+        ((2, 2), (3, 1), None, False),
+        ((1, 1), (2, 300), None, True),
+    ],
+)
+def test_linear_attention_of_a_first_call(heads, size, decay, has_beta, vulkan):
+    (key_heads, value_heads), (values, width) = heads, size
+    decays = {"head": (1, T, value_heads), "element": (1, T, value_heads, width), None: None}[decay]
+    shapes = [(1, T, key_heads, width)] * 2 + [(1, T, value_heads, values), decays]
+    shapes.append((1, T, value_heads) if has_beta else None)
+    part = Part("mote.linear_attention", shapes, (1, T, value_heads, values), {"state": dims(0)})
+    state = StateSpec("memory", "recurrent", shape=(1, value_heads, values, width))
+    part.subgraph = part.subgraph.__class__(part.subgraph.method, part.specs, part.constants, frozenset(), (state,))
+    for tokens in TOKENS:
+        made = [shape and random(*(tokens if n is T else n for n in shape), seed=i) for i, shape in enumerate(shapes)]
+        made[0], made[1] = (torch.nn.functional.normalize(each, dim=-1) for each in made[:2])
+        made[3] = None if decay is None else made[3].sigmoid()
+        made[4] = made[4].sigmoid() if has_beta else None
+        with ReferenceState():
+            expected = mote.linear_attention(*made, state=0)
+        assert_near(run(part, tokens, *(each for each in made if each is not None)), expected)
