@@ -10,8 +10,6 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.shapes import SHAPES, decode_bytes, prefill_macs
-
 MARKERS = "o^svDPX*"
 
 
@@ -21,18 +19,16 @@ def points(report: dict, model: str) -> list[dict]:
     Returns: runtime, phase, intensity (MACs a byte of weights that a pass must read), and of all rounds the medians
     tok_s and gmac_s, least_gmac_s and most_gmac_s
     """
-    setup, config = report["setup"], SHAPES[model]
-    macs = prefill_macs(config, setup["prompt_tokens"])
-    weights = decode_bytes(config, 0, 0)
-    decode_macs = prefill_macs(config, 1)
+    setup, costs = report["setup"], report["costs"][model]
     found = []
     for row in report["rows"]:
         if row["model"] != model or row["error"]:
             continue
-        for phase, per_token, passes in (("prefill", macs, setup["prompt_tokens"]), ("decode", decode_macs, 1)):
+        for phase, passes in (("prefill", setup["prompt_tokens"]), ("decode", 1)):
+            per_token = costs[f"{phase}_macs"]
             speed = {name: value * per_token / 1e9 for name, value in row[f"{phase}_tok_s"].items()}
             found.append({
-                "runtime": row["runtime"], "phase": phase, "intensity": per_token * passes / weights,
+                "runtime": row["runtime"], "phase": phase, "intensity": per_token * passes / costs["step_bytes"],
                 "tok_s": row[f"{phase}_tok_s"]["median"],
                 "gmac_s": speed["median"], "least_gmac_s": speed["min"], "most_gmac_s": speed["max"],
             })  # fmt: skip

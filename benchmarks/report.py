@@ -102,8 +102,13 @@ def document(rows: list[dict], limits: dict | None, setup: dict) -> dict:
     setup: threads, prompt_tokens, generate_tokens, and whatever else describes the run
     """
     models = list(dict.fromkeys(row["model"] for row in rows))
-    lines, found = {}, {}
+    lines, found, costs = {}, {}, {}
     for model in models:
+        costs[model] = {
+            "prefill_macs": prefill_macs(SHAPES[model], setup["prompt_tokens"]),
+            "decode_macs": prefill_macs(SHAPES[model], 1),
+            "step_bytes": decode_bytes(SHAPES[model], 0, 0),
+        }
         of_model = [row for row in rows if row["model"] == model]
         cache = next((row["cache"] for row in of_model if row["runtime"] in OURS), "float32")
         if limits:
@@ -112,7 +117,7 @@ def document(rows: list[dict], limits: dict | None, setup: dict) -> dict:
         present = [row["runtime"] for row in of_model if row["runtime"] in OURS] or OURS[:1]
         found[model] = {runtime: ratios(of_model, lines.get(model), runtime) for runtime in present}
     none = {"read_gb_s": None, "int8_gmac_s": None}
-    return {"setup": setup, "limits": limits or none, "rows": rows, "rooflines": lines, "ratios": found}
+    return {"setup": setup, "limits": limits or none, "rows": rows, "costs": costs, "rooflines": lines, "ratios": found}
 
 
 def table(report: dict) -> str:

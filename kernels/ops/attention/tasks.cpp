@@ -83,7 +83,12 @@ class Attention {
         first_token_(first_token),
         params_(call.get_params<AttentionParams>()),
         positions_(*call.inputs[kPositions]),
+        first_head_(head_of(cache_, 0)),
         memory_(context.scratch) {
+    if (params_.value_dim > 0) {
+      first_head_.values_in_keys = true;
+      first_head_.value_head_dim = static_cast<int32_t>(shape_.value_head_dim);
+    }
     rule_ = {params_.softcap, params_.window, cache_.num_sinks, params_.bidirectional, params_.is_chunked};
     for (int64_t t = 0; t < shape_.tokens; ++t) last_ = std::max(last_, position(t));
     shared_ = memory_.subspan(AttentionWorkspace::bytes(shape_) * static_cast<size_t>(threads_.num_threads()));
@@ -142,7 +147,12 @@ class Attention {
   // Row of q, k or v, whose last dimension is a row.
   int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
 
-  KvHead head(int64_t index) const { return head_of(cache_, index, params_.value_dim); }
+  KvHead head(int64_t index) const {
+    KvHead head = first_head_;
+    head.keys_offset += index * kKvPageBlocks * head.key_block_bytes;
+    head.values_offset += index * kKvPageBlocks * head.value_block_bytes;
+    return head;
+  }
 
   // Writes the tokens whose positions lie in [begin, end).
   void append(int64_t kv_head, int64_t begin, int64_t end, const AttentionWorkspace& work) const {
@@ -303,6 +313,7 @@ class Attention {
   const int64_t first_token_;
   const AttentionParams params_;
   const Tensor& positions_;
+  KvHead first_head_;
   std::span<std::byte> memory_, shared_;
   ScoreRule rule_;
   int64_t last_ = 0;  // position of the tokens
@@ -386,14 +397,6 @@ KvHead head_of(const KvCache& cache, int64_t index) {
   head.keys_offset = cache.page_offset + index * kKvPageBlocks * head.key_block_bytes;
   head.values_offset =
       cache.page_offset + kKvPageBlocks * (cache.num_heads * head.key_block_bytes + index * head.value_block_bytes);
-  return head;
-}
-
-KvHead head_of(const KvCache& cache, int64_t index, int64_t value_dim) {
-  KvHead head = head_of(cache, index);
-  if (value_dim == 0) return head;
-  head.values_in_keys = true;
-  head.value_head_dim = static_cast<int32_t>(summed_dim(cache.type, cache.head_dim, value_dim));
   return head;
 }
 

@@ -24,8 +24,6 @@ struct AttentionParams {
 
 // One head of keys and values in the pages of a cache.
 KvHead head_of(const KvCache& cache, int64_t index);
-// The same whose values are the first `value_dim` elements of its keys.
-KvHead head_of(const KvCache& cache, int64_t index, int64_t value_dim);
 
 // Bit i: slot i holds position first + i. positions: those of the block's 16 slots
 inline uint32_t held_slots(const int64_t* positions, int64_t first) {
