@@ -111,8 +111,7 @@ TEST(LinearAttention, agrees_with_double_in_chunks_of_any_size) {
       {3, 3, 16, 5, Decay::kOfElements, true},    // with a gate for each element
       {1, 6, 21, 4, Decay::kOfHeads, false},      // Mamba-2
       {1, 37, 16, 1, Decay::kOfElements, false},  // Mamba
-      {1, 40, 32, 1, Decay::kOfElements, false},
-      {1, 2, 16, 70, Decay::kOfHeads, true},
+      {1, 40, 32, 1, Decay::kOfElements, false}, {1, 2, 16, 70, Decay::kOfHeads, true},
       {2, 2, 7, 3, Decay::kNone, false},
   };
   for (const Case& c : cases) {

@@ -18,7 +18,7 @@ struct AttentionParams {
   bool bidirectional = false;
   bool is_chunked = false;
   int64_t value_dim = 0;  // not 0: the values are so many first elements of the keys
-  int64_t stride = 1;  // of the keys, those at the end of each `stride` positions are seen
+  int64_t stride = 1;     // of the keys, those at the end of each `stride` positions are seen
   const AttentionKernel* kernel = nullptr;
 };
 
