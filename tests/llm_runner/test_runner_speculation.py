@@ -125,7 +125,7 @@ def test_a_draft_model_with_other_tokens_is_refused_by_the_first_of_them(demo, w
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"speculative": "fast"}, 'speculative = "fast": must be one of auto, off, lookup, draft'),
+    ({"speculative": "fast"}, 'speculative = "fast": must be one of auto, off, lookup, draft, mtp'),
     ({"draft_tokens": 32}, "draft_tokens = 32: must be an integer, 0..31"),
     ({"draft_tokens": -1}, "draft_tokens = -1"),
     ({"speculative": "draft"}, "no draft model"),

@@ -262,20 +262,17 @@ void fold(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t wi
   }
 }
 
-void finish(const KvHead& head, float* sums, float factor, int64_t count, float* to) {
+void finish(const KvHead& head, const float* sums, float factor, float* to) {
   const int64_t width = head.value_head_dim;
-  const bool is_whole = count == width;
-  float* result = is_whole ? to : sums;
   for (int64_t d = 0; d < width; d += 16) {
-    const F32x16 part = load_f32(sums + d) * splat(factor);
+    const F32x16 result = load_f32(sums + d) * splat(factor);
     if (width - d >= 16) {
-      store_f32(result + d, part);
+      store_f32(to + d, result);
     } else {
-      store_part(result + d, part, width - d);
+      store_part(to + d, result, width - d);
     }
   }
-  if (is_turned(head, head.values_in_keys ? head.head_dim : width)) rotate_row_back(result, width);
-  if (!is_whole) std::memcpy(to, result, static_cast<size_t>(count) * sizeof(float));
+  if (is_turned(head, head.values_in_keys ? head.head_dim : width)) rotate_row_back(to, width);
 }
 
 template <Reading kReading>

@@ -129,8 +129,8 @@ struct AttentionKernel {
                  const SoftmaxSums& result);
   // Adds `next` to `sums`, whose maxima start at -infinity, totals and sums at 0. width is a multiple of 16.
   void (*fold)(const SoftmaxSums& sums, const SoftmaxSums& next, int rows, int64_t width);
-  // to[0..count) = sums * factor, turned back, of which `count` elements are wanted. Overwrites the sums.
-  void (*finish)(const KvHead& head, float* sums, float factor, int64_t count, float* to);
+  // to[0..value_head_dim) = sums * factor, turned back. `to` may be the sums.
+  void (*finish)(const KvHead& head, const float* sums, float factor, float* to);
   // tile.scores[row, 16 b + i] = the product of a query and the key in slot i of block b, whatever the query may see.
   void (*score)(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile);
 };

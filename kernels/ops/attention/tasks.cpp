@@ -157,12 +157,13 @@ class Attention {
   // Writes the tokens whose positions lie in [begin, end).
   void append(int64_t kv_head, int64_t begin, int64_t end, const AttentionWorkspace& work) const {
     const KvHead to = head(kv_head);
+    const Tensor* values = optional_input(call_, kValue);
     for (int64_t t = 0; t < shape_.tokens; ++t) {
-      if (position(t) < begin || position(t) >= end) continue;
+      const int64_t at = position(t);
+      if (at < begin || at >= end) continue;
       const float* key = read_row(*call_.inputs[kKey], row_of(kv_head, t), work.key);
-      const Tensor* values = optional_input(call_, kValue);
       const float* value = values == nullptr ? nullptr : read_row(*values, row_of(kv_head, t), work.value);
-      params_.kernel->append(to, cache_.slot_of(position(t)), key, value, work.key, work.value);
+      params_.kernel->append(to, cache_.slot_of(at), key, value, work.key, work.value);
     }
   }
 
@@ -246,16 +247,24 @@ class Attention {
     const int64_t kv_head = unit / shape_.tiles(), first = unit % shape_.tiles() * kQueryRows;
     const int64_t rows = std::min<int64_t>(kQueryRows, shape_.rows() - first);
     const KvHead from = head(kv_head);
+    const int64_t width = call_.outputs[0]->size(3);
+    const bool is_whole = width == from.value_head_dim;  // else more was summed, to be turned back
+    float* outputs = call_.outputs[0]->as<float>();
+    float* logarithms = call_.outputs.size() > 1 ? call_.outputs[1]->as<float>() : nullptr;
+    const int64_t group = shape_.group();
+    int64_t token = first / group, member = first % group;
     for (int64_t row = 0; row < rows; ++row) {
-      const int64_t token = (first + row) / shape_.group(),
-                    index = kv_head * shape_.group() + (first + row) % shape_.group();
+      const int64_t index = kv_head * group + member;
       float maximum = sums.maxima[row], total = sums.totals[row], factor = 1.0f;
       if (sinks != nullptr) join_sink(sink_of(*sinks, token, index), maximum, total, factor);
       factor = total != 0 ? factor / total : 0.0f;
-      const int64_t width = call_.outputs[0]->size(3), at = (first_token_ + token) * shape_.heads + index;
-      float* to = call_.outputs[0]->as<float>() + at * width;
-      params_.kernel->finish(from, sums.sums + row * shape_.width(), factor, width, to);
-      if (call_.outputs.size() > 1) call_.outputs[1]->as<float>()[at] = log_of_sum(maximum, total);
+      const int64_t at = (first_token_ + token) * shape_.heads + index;
+      float* sum = sums.sums + row * shape_.width();
+      float* to = is_whole ? outputs + at * width : sum;
+      params_.kernel->finish(from, sum, factor, to);
+      if (!is_whole) std::copy_n(to, width, outputs + at * width);
+      if (logarithms != nullptr) logarithms[at] = log_of_sum(maximum, total);
+      if (++member == group) ++token, member = 0;
     }
   }
 

@@ -55,7 +55,7 @@ TEST_F(CApiOptions, what_is_wrong_is_named_with_what_would_be_accepted) {
   EXPECT_EQ(options.refusal("top_p", "much"), "top_p = \"much\": must be a number, 0..1 (1: off)");
   EXPECT_EQ(options.refusal("top_k", "1.5"), "top_k = 1.5: must be an integer, 0 or more (0: off)");
   EXPECT_EQ(options.refusal("do_sample", "2"), "do_sample = \"2\": must be true or false");
-  EXPECT_EQ(options.refusal("speculative", "4"), "speculative = \"4\": must be one of auto, off, lookup, draft");
+  EXPECT_EQ(options.refusal("speculative", "4"), "speculative = \"4\": must be one of auto, off, lookup, draft, mtp");
   EXPECT_EQ(options.refusal("json_whitespace", "3"),
             "json_whitespace = \"3\": must be one of flexible, compact, spaced");
   EXPECT_EQ(options.refusal("grammar_syntax", "bnf"), "grammar_syntax = \"bnf\": must be one of auto, gbnf, lark");

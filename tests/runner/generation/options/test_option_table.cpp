@@ -87,7 +87,7 @@ TEST(OptionTable, every_choice_is_taken_and_shown_by_its_name) {
     for (const std::string& other : {std::string(), std::string(option.choices[0]) + " ", std::string("None")})
       EXPECT_TRUE(is_refused(option, other)) << option.name << " = " << other;
   }
-  EXPECT_EQ(after("speculative", "fast"), "speculative = \"fast\": must be one of auto, off, lookup, draft");
+  EXPECT_EQ(after("speculative", "fast"), "speculative = \"fast\": must be one of auto, off, lookup, draft, mtp");
 }
 
 TEST(OptionTable, every_range_is_kept) {
