@@ -14,6 +14,8 @@ Fault armed_fault = Fault::memory;
 int64_t armed_call = 0;
 std::atomic<bool> struck = false, is_gone = false;
 std::atomic<int64_t> objects = 0;
+std::atomic<VkDevice> device = VK_NULL_HANDLE;  // of the latest call
+constexpr uint64_t kLongNs = 100'000'000'000;
 
 enum Name {
 #define MOTE_NAME(name) k##name,
@@ -72,10 +74,12 @@ struct Wrapped<name, Result(VKAPI_PTR*)(Arguments...)> {
   static inline Result(VKAPI_PTR* real)(Arguments...) = nullptr;
 
   static Result VKAPI_CALL call(Arguments... arguments) {
+    note_device(arguments...);
     if constexpr (std::is_same_v<Result, VkResult>) {
       if (const VkResult given = verdict(name); given != VK_SUCCESS) {
         // What was submitted has ended all the same, so that nothing that it uses goes before it.
         if constexpr (name == kWaitForFences) wait_for_real(arguments...);
+        if constexpr (name == kQueueSubmit) end_what_was_submitted(given, arguments...);
         return given;
       }
       const VkResult result = real(arguments...);
@@ -91,9 +95,20 @@ struct Wrapped<name, Result(VKAPI_PTR*)(Arguments...)> {
   }
 
   template <typename... Given>
-  static void wait_for_real(VkDevice device, uint32_t count, const VkFence* fences, VkBool32 all, uint64_t, Given...) {
-    constexpr uint64_t kLong = 100'000'000'000;
-    (void)real(device, count, fences, all, kLong);
+  static void wait_for_real(VkDevice on, uint32_t count, const VkFence* fences, VkBool32 all, uint64_t, Given...) {
+    (void)real(on, count, fences, all, kLongNs);
+  }
+
+  // A device that is lost runs nothing any more.
+  static void end_what_was_submitted(VkResult given, VkQueue queue, uint32_t, const VkSubmitInfo*, VkFence fence) {
+    if (given != VK_ERROR_DEVICE_LOST || fence == VK_NULL_HANDLE) return;
+    if (real(queue, 0, nullptr, fence) != VK_SUCCESS) return;
+    (void)Wrapped<kWaitForFences, PFN_vkWaitForFences>::real(device, 1, &fence, VK_TRUE, kLongNs);
+  }
+
+  template <typename First, typename... Rest>
+  static void note_device(First first, Rest...) {
+    if constexpr (std::is_same_v<First, VkDevice>) device = first;
   }
 
   static void wrap(Result(VKAPI_PTR*& function)(Arguments...)) {
