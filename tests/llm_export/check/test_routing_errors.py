@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from llm_export import api
+from llm_export.capture.latent_attention import absorb
 from llm_export.check import check_targets
 from llm_export.check.golden import make_prompts
 from llm_export.check.oracle import Oracle
@@ -73,7 +74,7 @@ def files(tmp_path_factory):
         folder = tmp_path_factory.mktemp(name)
         checkpoint = saved(tiny_model(find(name)), folder / "checkpoint")
         api.export(folder / "checkpoint", folder / "model.mote", check="off")
-        made[name] = folder / "model.mote", quantize(captured(checkpoint), Recipe("8da4w")).weights
+        made[name] = folder / "model.mote", quantize(absorb(captured(checkpoint)), Recipe("8da4w")).weights
     return made
 
 
