@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks import hybrids
 from benchmarks.peers import Peer, llama_cpp_hybrids, tiles, worker
+from benchmarks.peers.llama_cpp_names import LINEARS, NORMS
 
 PEER = Peer(
     name="llama.cpp",
@@ -20,28 +21,12 @@ PEER = Peer(
 )
 FILE = "model.gguf"
 EVERY_LAYER = 999
-NORMS = {
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-    "self_attn.q_norm": "attn_q_norm",
-    "self_attn.k_norm": "attn_k_norm",
-}
 # Of which GGUF spells the name in another way.
 ARCHITECTURES = {"qwen3_moe": "qwen3moe"} | llama_cpp_hybrids.ARCHITECTURES
 WITH_HEAD = ("olmoe",)  # which llama.cpp runs with a head of its own only
 EMBEDDING = "model.embed_tokens.weight"
 EXPERT = ".mlp.experts."
 STACKS = {"gate_proj": "ffn_gate_exps", "up_proj": "ffn_up_exps", "down_proj": "ffn_down_exps"}
-LINEARS = {
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-    "mlp.gate": "ffn_gate_inp",
-}
 
 
 def convert(checkpoint: Path, folder: Path) -> None:

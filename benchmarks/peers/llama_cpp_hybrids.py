@@ -7,6 +7,7 @@ does not depend on them.
 from __future__ import annotations
 
 from benchmarks.hybrids import EVERY_LAYER_HAS_BOTH
+from benchmarks.peers.llama_cpp_names import LINEARS, NORMS
 
 ARCHITECTURES = {"qwen3_5_text": "qwen35", "granitemoehybrid": "granitehybrid", "falcon_h1": "falcon-h1"}
 TABLES = {
@@ -26,17 +27,7 @@ MIXERS = {
     "out_proj": "ssm_out",
 }
 PARAMETERS = {"dt_bias": "ssm_dt.bias", "A_log": "ssm_a", "D": "ssm_d"}
-LAYER = {
-    "input_layernorm": "attn_norm",
-    "self_attn.q_norm": "attn_q_norm",
-    "self_attn.k_norm": "attn_k_norm",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
+LAYER = NORMS | LINEARS | {
     "feed_forward.gate_proj": "ffn_gate",
     "feed_forward.up_proj": "ffn_up",
     "feed_forward.down_proj": "ffn_down",
