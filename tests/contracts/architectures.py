@@ -7,6 +7,7 @@ than the tested sequence where the type has them. Weights are random, biases and
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -218,7 +219,8 @@ def tiny_config(row: Row) -> PretrainedConfig:
     arguments = {key: value for key, value in COMMON.items() if key in known and fields.get(key, "") is not None}
     if fields.get("num_key_value_heads") is not None:
         arguments["num_key_value_heads"] = 2
-    return AutoConfig.for_model(row.model_type, **(arguments | row.arguments))
+    # Configs write into their arguments, and rows share some.
+    return AutoConfig.for_model(row.model_type, **deepcopy(arguments | row.arguments))
 
 
 VARIANTS = [
