@@ -81,6 +81,8 @@ struct KernelContext {
   // row of outputs[0]; a NaN counts as -infinity. nullptr: nobody needs them.
   float* maxima = nullptr;
   std::span<std::byte> adapter_memory{};  // adapter_memory_bytes(sequences, num_threads), 64-byte aligned
+  // Memory does not hold the weights: an op that reads some of a stack asks for them first.
+  bool reads_ahead = false;
 };
 
 // Memory that an instruction must read or write at least once, and multiply-accumulates.

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/memory.h"
+#include "base/large_files.h"
 #include "runner/advice/prediction.h"
 #include "runner/advice/stand_in.h"
 #include "runner/session/session.h"
@@ -148,7 +148,7 @@ Result<Advice> advise(const Source& beginning, const AdviceOptions& options) {
   const Bound& bound = *stand_in.model->bound();
   advice.working_bytes = session->arena_bytes() + bound.packed_weights().bytes() + bound.file().program_bytes().size() +
                          stand_in.tokenizer_bytes;
-  advice.device_bytes = static_cast<uint64_t>(std::max<int64_t>(0, physical_memory_bytes()));
+  advice.device_bytes = static_cast<uint64_t>(std::max<int64_t>(0, memory_limit_bytes()));
   return advice;
 }
 

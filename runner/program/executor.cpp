@@ -6,6 +6,8 @@
 #include <new>
 #include <vector>
 
+#include "base/large_files.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/size.h"
 #include "kernels/adapters.h"
@@ -13,6 +15,19 @@
 
 namespace mote {
 namespace {
+
+// Some of a file's pages must then make room for others, and those of experts that nobody chose are best.
+bool exceeds_memory(const Mapped& file) {
+  size_t bytes = 0;
+  for (const std::span<const std::byte> pages : file.mapped_pages()) bytes += pages.size();
+  const bool exceeds = static_cast<int64_t>(bytes) > memory_limit_bytes() / 4 * 3;
+  if (exceeds) {
+    MOTE_LOG_LINE(kInfo,
+                  "%s: %zu bytes are more than three quarters of the memory for them: chosen experts are read ahead",
+                  file.name().c_str(), bytes);
+  }
+  return exceeds;
+}
 
 constexpr size_t kAlignment = 64;
 
@@ -154,6 +169,7 @@ struct Executor::State {
   ThreadPool* threads = nullptr;
   Memory arena;
   Memory scratch;
+  bool reads_ahead = false;
   Memory adapters;  // working memory; none until a sequence has an adapter
   Delegates delegates;
   std::vector<std::unique_ptr<Invocation>> invocations;  // [methods]
@@ -280,6 +296,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Bound> 
   auto state = std::make_unique<State>();
   state->bound = std::move(bound);
   state->options = options;
+  state->reads_ahead = exceeds_memory(state->bound->file());
   state->threads = threads;
   MOTE_ASSIGN(state->delegates,
               Delegates::open(state->bound->backends(), {threads, options.max_tokens, options.context_length,
@@ -358,11 +375,9 @@ Status Executor::run_together(uint32_t method, std::span<const SequenceStates> s
                static_cast<long long>(invocation.tokens()));
   const Instructions instructions = state_->instructions(method, watch.sink == nullptr);
   MOTE_ASSIGN(const std::span<std::byte> adapter_memory, state_->adapter_memory(sequences));
-  const KernelContext context{state_->threads,
-                              {state_->scratch.data.get(), invocation.scratch_bytes()},
-                              sequences,
-                              state_->maxima(invocation).data(),
-                              adapter_memory};
+  const KernelContext context{state_->threads, {state_->scratch.data.get(), invocation.scratch_bytes()},
+                              sequences,       state_->maxima(invocation).data(),
+                              adapter_memory,  state_->reads_ahead};
   const Status status =
       watch.profile != nullptr || watch.sink
           ? run_watched(invocation, instructions, context, cancelled, method, watch)

@@ -240,6 +240,7 @@ Status OpCall::run(int num_threads) {
   KernelContext context;
   context.threads = &pool;
   context.scratch = {aligned, needed};
+  context.reads_ahead = true;
   SequenceStates sequence;
   if (caches_ != nullptr) sequence.kv_caches = *caches_;
   if (recurrent_ != nullptr) sequence.recurrent_states = *recurrent_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/large_files.h"
+#include "kernels/formats.h"
 #include "kernels/ops/moe/routing.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/math.h"
@@ -163,6 +165,14 @@ void compute_outputs(const Call& call, const Routing& routing, const Activations
   });
 }
 
+// Tiles of the chosen experts: a system that is short of memory reads what surrounds a missing page too, which here are
+// other experts, one page after the other.
+void read_ahead_of(const Tensor& stack, const Routing& routing) {
+  const int64_t bytes = matrix_bytes(stack);
+  for (int64_t i = 0; i < routing.num_active; ++i)
+    read_ahead({stack.as<const std::byte>() + routing.active[i] * bytes, static_cast<size_t>(bytes)});
+}
+
 // y[t] = sum over its choices, in their order, of weight * output.
 void combine(const Call& call, const Routing& routing, const float* outputs, ThreadPool& threads) {
   const Tensor& weights = *call.inputs[kWeights];
@@ -202,6 +212,10 @@ Status run_moe(const Call& call, KernelContext& context) {
   Scratch scratch(context.scratch);
   Routing routing;
   MOTE_RETURN_IF_ERROR(route(*call.inputs[kIndices], call.inputs[kGateUp]->size(0), scratch, routing));
+  if (context.reads_ahead) {
+    read_ahead_of(*call.inputs[kGateUp], routing);
+    read_ahead_of(*call.inputs[kDown], routing);
+  }
   const RowOrder token_rows = routing.token_rows(), choice_rows = routing.choice_rows();
   const Activations x =
       prepare_activations(params.gate_up.many.x, *call.inputs[kX], FusedNorm(), matrix_of(*call.inputs[kGateUp], 0),
