@@ -61,6 +61,7 @@ class Planner : Operands {
     Bound weight{}, turned{};
     std::vector<Bound> outputs{};
     std::vector<uint32_t> constants{}, push{};
+    bool is_shared = false;  // whether workgroups can share a row
   };
   // lanes: invocations of a workgroup, which takes so much shared memory already
   Result<Quantized> quantized_of(uint32_t lanes, int64_t shared_bytes) const;
@@ -79,7 +80,6 @@ class Planner : Operands {
   static int64_t macs_of(const Product& product, const WeightPiece& part);
   Status add_embedding();
   Status add_quantize();
-  Status add_quantize_groups();
   // in_groups: inputs are rounded in groups, and tiles may have any scales
   Status add_product(bool in_groups);
   Status add_float_product();

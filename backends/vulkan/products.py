@@ -75,11 +75,11 @@ def quantized_in_groups(graph: GraphBuilder, x: View, fused: FusedNorm) -> tuple
     """Codes of rows, a scale for 32 of them, sums of 16; made once for all who read the same."""
 
     def make() -> tuple[View, ...]:
+        weight = graph.parameter(fused.weight)
         columns, rows = x.sizes[-1].constant, product(x.sizes[:-1])
         sizes = (2 * columns, 4 * columns // COLUMNS_OF_A_SUM, 8 * columns // COLUMNS_OF_A_SUM)
-        source = graph.rows(normed(graph, x, fused))
         made = tuple(graph.bytes(rows, each) for each in sizes)
-        graph.node(Op.quantize_groups, (source,), made)
+        graph.node(Op.quantize_groups, (x, weight), made, (int(fused.is_present),), fused.numbers)
         return made
 
     return graph.made_once(("groups", x, fused), make)

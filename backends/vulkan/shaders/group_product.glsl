@@ -1,5 +1,6 @@
 // mote.linear and mote.gated_linear with inputs that are rounded in groups, over tiles of any scales (docs/ops.md, "Groups"): sums of 32
-// columns, of 16 where groups have 16, are exact integers, which floats scale and add in ascending order. Invocations as in product.glsl. Includers define DOT.
+// columns, of 16 where groups have 16, are exact integers, which floats scale and add in ascending order. Invocations as in product.glsl. Where ROUNDS is
+// defined, the last workgroup rounds the one row that there is for the next product. Includers define DOT, ROUNDS.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "common.glsl"
@@ -19,9 +20,14 @@ layout(binding = 2) readonly buffer Sums { ivec2 sums[]; };
 layout(binding = 3) readonly buffer Weight { uvec4 weight[]; };  // of 4 rows
 layout(binding = 4) readonly buffer Bias { float bias[]; };
 layout(binding = 5) readonly buffer Residual { float residual[]; };
+#ifdef ROUNDS
+layout(binding = 6) coherent buffer Y { float y[]; };
+#define ROUNDS_AT 7
+#include "rounds.glsl"
+#else
 layout(binding = 6) writeonly buffer Y { float y[]; };
-
 #define ORDER_BINDING 7
+#endif
 #include "experts.glsl"
 
 #define EACH_TOKEN [[unroll]] for (uint t = 0; t < TOKENS; ++t)
@@ -143,6 +149,24 @@ vec4 finished(uint block, uint quad, uint t) {
   return value;
 }
 
+void write(uint block, uint quad, uint first_token, vec4 gates[TOKENS]) {
+  uint first = push[3] + 16 * block + 4 * quad;
+  EACH_TOKEN {
+    uint token = output_at(first_token + t);
+    if (token < push[1]) {
+      precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), quad, t);
+      if (GATE != 0) value = gates[t] * value;
+      [[unroll]] for (uint i = 0; i < 4; ++i) {
+        if (first + i < push[2]) {
+          precise float each = value[i];
+          if (HAS_RESIDUAL) each = each + residual[push[5] + token * push[6] + first + i];
+          y[token * push[4] + first + i] = each;
+        }
+      }
+    }
+  }
+}
+
 // push: as product.glsl; the codebook in push[24] .. push[27]
 void main() {
   uint place = gl_LocalInvocationID.x, quad = place % 4, last_block = (push[2] - push[3] + 15) / 16 - 1;
@@ -159,20 +183,8 @@ void main() {
     }
     multiply(block + push[7], quad);
   }
-  if (own != block) return;
-  uint first = push[3] + 16 * block + 4 * quad;
-  EACH_TOKEN {
-    uint token = output_at(first_token + t);
-    if (token < push[1]) {
-      precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), quad, t);
-      if (GATE != 0) value = gates[t] * value;
-      [[unroll]] for (uint i = 0; i < 4; ++i) {
-        if (first + i < push[2]) {
-          precise float each = value[i];
-          if (HAS_RESIDUAL) each = each + residual[push[5] + token * push[6] + first + i];
-          y[token * push[4] + first + i] = each;
-        }
-      }
-    }
-  }
+  if (own == block) write(block, quad, first_token, gates);
+#ifdef ROUNDS
+  round_by_last();
+#endif
 }

@@ -27,6 +27,7 @@ layout(binding = 5) readonly buffer Bias { float bias[]; };
 layout(binding = 6) readonly buffer Residual { float residual[]; };
 #ifdef ROUNDS
 layout(binding = 7) coherent buffer Y { float y[]; };
+#define ROUNDS_AT 8
 #include "rounds.glsl"
 #else
 layout(binding = 7) writeonly buffer Y { float y[]; };

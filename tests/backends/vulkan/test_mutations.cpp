@@ -85,6 +85,9 @@ class Decoder {
     std::vector<fb::ViewT> inputs = codes;
     for (const auto& each : {weight(2, fb::Content::tiles), fb::ViewT(), fb::ViewT()}) inputs.push_back(each);
     node(fb::Op::group_product, inputs, {rows(grouped, 128)}, {0, 0});
+    std::vector<fb::ViewT> rounded;
+    for (const int64_t each : {256, 16, 32}) rounded.push_back(view(bytes(each), 0, {SizeOf{each, 0}}, {1}));
+    node(fb::Op::quantize_groups, {rows(grouped, 128), {}}, rounded, {1}, {1e-5f, 0.0f});
     route(normed, codes);
     choose(qkv, q, positions, mixed);
   }
