@@ -146,8 +146,8 @@ Status Planner::add_quantize() {
   std::vector<Bound> bindings{bound(x.view), made.weight};
   bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
   bindings.push_back(made.turned);
-  std::vector<uint32_t> push_words{word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
-                                   word(x.view.strides[1]), word(parts)};
+  std::vector<uint32_t> push_words{word(x.count()),         word(x.inner),           word(x.view.offset),
+                                   word(x.view.strides[0]), word(x.view.strides[1]), word(parts)};
   push_words.resize(8);
   push_words.insert(push_words.end(), made.push.begin(), made.push.end());
   return push({.shader = Shader::quantize,
@@ -318,7 +318,7 @@ Status Planner::add_product(bool in_groups) {
     std::vector<Bound> bindings;
     for (size_t i = 0; i < 3; ++i) bindings.push_back(bound(static_cast<uint32_t>(node_->inputs[i].value)));
     bindings.push_back({Bind::weight, product.weight_index, word(piece)});
-    if (!in_groups) bindings.push_back({Bind::row_sums, product.weight_index, 0});
+    bindings.push_back(in_groups ? Bound() : Bound{Bind::row_sums, product.weight_index, 0});
     for (const Bound& each : {product.bias, product.residual, bound(product.y)}) bindings.push_back(each);
     const unsigned writes = 1u << (bindings.size() - 1);
     Dispatch dispatch{
