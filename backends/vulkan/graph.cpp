@@ -152,7 +152,8 @@ class Verifier {
     const GraphCache cache{from.state(), from.num_heads(), from.head_dim(), from.value_head_dim()};
     const auto is_width = [](int32_t width) { return width >= 2 && width <= kMaxWidth && width % 2 == 0; };
     if (cache.state < 0 || cache.state >= kMaxStates || cache.num_heads < 1 || cache.num_heads > kMaxHeads ||
-        !is_width(cache.head_dim) || !(is_width(cache.value_head_dim) || cache.value_head_dim == 1)) {
+        !is_width(cache.head_dim) ||
+        !(is_width(cache.value_head_dim) || cache.value_head_dim == 0 || cache.value_head_dim == 1)) {
       return invalid(format("caches[%zu]", graph_.caches.size()), "has no heads, or widths that are odd or above %d",
                      kMaxWidth);
     }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kCodebookWord = 24;  // of what is pushed: tiles.glsl
 constexpr size_t kExpertWord = 16;    // experts.glsl
-constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10;
+constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10, kOfHeads = -1;
 // Of a row that the last workgroup of a product rounds: more are better shared by more invocations.
 constexpr int64_t kMostRoundedByLast = 4096;
 constexpr size_t kRoundingConstants = 20, kKept = 4;  // quantize.glsl: where they begin, and which of them
@@ -25,9 +25,9 @@ uint32_t bits_of(const Tensor& tensor) { return tensor.bits == 0 ? 4 : tensor.bi
 uint32_t group_of(const Tensor& tensor) { return tensor.bits == 0 ? 32 : word(tensor.group_size); }
 
 // What tiles.glsl asks of a weight, behind the constants of the shader itself.
-// pairs, is_ordered: experts.glsl   stage: product.glsl
+// pairs, is_ordered, heads: experts.glsl   stage: product.glsl
 std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor, int64_t pairs = 0,
-                                 uint32_t stage = 1, bool is_ordered = false) {
+                                 uint32_t stage = 1, bool is_ordered = false, int64_t heads = 0) {
   const TileScales& scales = tensor.scales;
   constants.resize(9);
   const bool is_plain = tensor.bits == 0 || scales.columns == 0;
@@ -39,6 +39,7 @@ std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& 
   constants.push_back(word(pairs));
   constants.push_back(stage);
   constants.push_back(static_cast<uint32_t>(is_ordered));
+  constants.push_back(word(heads));
   return constants;
 }
 
@@ -208,8 +209,9 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   Product made;
   MOTE_RETURN_IF_ERROR(integer_below(0, kGates));
   made.gate = word(node_->integers[0]);
-  if (node_->integers[1] != 0) MOTE_RETURN_IF_ERROR(integer_below(1, kMaxPairs));
-  made.pairs = node_->integers[1];
+  const bool is_of_heads = node_->integers[1] == kOfHeads;
+  if (!is_of_heads) MOTE_RETURN_IF_ERROR(integer_below(1, kMaxPairs));
+  made.pairs = is_of_heads ? 1 : node_->integers[1];
   if (made.pairs != 0 && made.gate != 0) return invalid("has experts and a gate");
   MOTE_ASSIGN(made.weight, matrix("weight", node_->inputs[first], only_tiles, made.pairs != 0 ? 3 : 2));
   made.weight_index = value_of(node_->inputs[first]).weight;
@@ -226,7 +228,10 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   made.y = y;
   const int64_t experts = made.pairs != 0 ? made.weight->tensor.size(0) : 1;
   MOTE_ASSIGN(made.bias, parameter("bias", node_->inputs[first + 1], experts * rows_of_weight));
-  if (made.pairs != 0) {
+  if (is_of_heads) {
+    made.heads = experts;
+    if (node_->inputs[first + 2].value >= 0 || made.rows % made.heads != 0) return invalid("weight: is of other heads");
+  } else if (made.pairs != 0) {
     if (node_->inputs[first + 2].value < 0 || made.rows % made.pairs != 0) return invalid("experts: are absent");
     MOTE_ASSIGN(const View chosen, integers("experts", node_->inputs[first + 2]));
     if (chosen.count() != made.rows) return invalid("experts: must be one for each row of the output");
@@ -283,11 +288,12 @@ int64_t Planner::outputs_together(const Product& product) {
 
 int64_t Planner::places_of(const Product& product, int64_t together) {
   const int64_t experts = product.weight->tensor.size(0);
+  if (product.heads != 0) return ceil_div(product.rows / experts, together) * together * experts;
   return ceil_div(product.rows + experts * (together - 1), together) * together;
 }
 
 Result<Bound> Planner::add_order(const Product& product, int64_t together) {
-  if (product.pairs == 0 || together == 1) return Bound{};
+  if (product.pairs == 0 || product.heads != 0 || together == 1) return Bound{};
   const int64_t places = places_of(product, together), experts = product.weight->tensor.size(0);
   plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * places));
   MOTE_RETURN_IF_ERROR(push({.shader = Shader::order_rows,
@@ -310,7 +316,7 @@ Status Planner::add_product(bool in_groups) {
   const uint32_t together = form.tokens * (form.uses.has(gpu::GpuFeature::kStaging) ? form.splits : 1);
   MOTE_ASSIGN(const Bound order, add_order(product, together));
   const bool is_ordered = order.kind != Bind::none;
-  const int64_t places = is_ordered ? places_of(product, together) : product.rows;
+  const int64_t places = is_ordered || product.heads != 0 ? places_of(product, together) : product.rows;
   const bool has_rounding = product.rows == 1 && product.pairs == 0 && product.weight->pieces.size() == 1;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
@@ -325,7 +331,7 @@ Status Planner::add_product(bool in_groups) {
         .shader = in_groups ? group_product_shader(form, false) : product_shader(form),
         .constants = with_tiles({tensor.bits, word(tensor.group_size), form.tokens, product.bias.kind != Bind::none,
                                  product.has_residual(), product.gate, form.invocations(), form.blocks, form.splits},
-                                tensor, product.pairs, form.stage, is_ordered),
+                                tensor, product.pairs, form.stage, is_ordered, product.heads),
         .groups = {word(ceil_div(rows, kTileRows * form.blocks)), word(ceil_div(places, together)), 1},
         .bindings = std::move(bindings),
         .writes = writes,
@@ -355,7 +361,7 @@ Status Planner::add_float_product() {
   const uint32_t together = product.pairs != 0 ? word(outputs_together(product)) : tokens_together(product.rows);
   MOTE_ASSIGN(const Bound order, add_order(product, together));
   const bool is_ordered = order.kind != Bind::none;
-  const int64_t places = is_ordered ? places_of(product, together) : product.rows;
+  const int64_t places = is_ordered || product.heads != 0 ? places_of(product, together) : product.rows;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
@@ -367,7 +373,7 @@ Status Planner::add_float_product() {
         push({.shader = Shader::float_product,
               .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
                                        product.has_residual(), product.gate, dense_kind(tensor)},
-                                      tensor, product.pairs, 1, is_ordered),
+                                      tensor, product.pairs, 1, is_ordered, product.heads),
               .groups = {word(rows), word(ceil_div(places, together)), 1},
               .bindings = {bound(x.view),
                            {Bind::weight, product.weight_index, word(piece)},

@@ -37,6 +37,7 @@ class Planner : Operands {
     uint32_t gate = 0;
     int64_t columns = 0, out = 0, rows = 0;
     int64_t pairs = 0;  // outputs of an input, each of an expert; 0: there are none
+    int64_t heads = 0;  // of a token, each with a matrix, which then are the experts; 0: there are none
     View y{};
     Bound bias{}, residual{};  // residual: with experts, their numbers
     uint32_t residual_offset = 0, residual_stride = 0;
@@ -74,7 +75,7 @@ class Planner : Operands {
   // Outputs of experts that a product makes together, and the places that they then have. 1: each alone.
   static int64_t outputs_together(const Product& product);
   static int64_t places_of(const Product& product, int64_t together);
-  // Finds the places; Bind::none: there are none.
+  // Finds the places of experts' outputs; Bind::none: there are none.
   Result<Bound> add_order(const Product& product, int64_t together);
   uint32_t takes_packed_codes() const { return calls_form().uses.has(gpu::GpuFeature::kDot) ? 1 : 0; }
   static int64_t macs_of(const Product& product, const WeightPiece& part);
@@ -134,7 +135,7 @@ class Planner : Operands {
   // What both shaders of attention have in common.
   struct AttentionCall {
     const GraphCache* cache = nullptr;
-    int64_t num_heads = 0;
+    int64_t num_heads = 0, value_width = 0;
     View y{};
     std::vector<Bound> bindings{};
     std::vector<uint32_t> push{};

@@ -33,7 +33,7 @@ shared float sums[HEADS];
 shared float factors[HEADS];
 shared uint counts[HEADS];  // positions of a block
 
-const uint kValuePairs = VALUE_WIDTH / 2;
+const uint kValuePairs = VALUE_WIDTH / 2, kValueStep = VALUE_STRIDE / 2;
 
 void weigh(uint block, uint position, uint first, uint end) {
   uint lane = gl_LocalInvocationID.x, place = block + lane, pairs = WIDTH / 2;
@@ -77,10 +77,10 @@ void add_values(uint block, inout vec2 outputs[ITEMS]) {
   for (uint item = 0; item < ITEMS; ++item) {
     uint index = gl_LocalInvocationID.x + 64 * item;
     if (index >= HEADS * kValuePairs) break;
-    uint h = index / kValuePairs, at = (block * push[0] + gl_WorkGroupID.x / kChunks) * kValuePairs + index % kValuePairs;
+    uint h = index / kValuePairs, at = (block * push[0] + gl_WorkGroupID.x / kChunks) * kValueStep + index % kValuePairs;
     vec2 mean = outputs[item] * factors[h];
     uint count = counts[h];
-    for (uint i = 0; i < count; ++i, at += push[0] * kValuePairs) {
+    for (uint i = 0; i < count; ++i, at += push[0] * kValueStep) {
       mean = fma(vec2(scores[h * 64 + i]), unpackHalf2x16(values[at]), mean);
     }
     outputs[item] = mean;

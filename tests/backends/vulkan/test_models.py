@@ -125,7 +125,7 @@ def test_texts_are_those_of_the_cpu(both):
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "lfm2_moe", "qwen3_next", "falcon_mamba"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "lfm2_moe", "qwen3_next", "falcon_mamba", "deepseek_v2"])
 def test_sessions_go_back_branch_and_are_saved_as_on_the_cpu(name, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
@@ -274,7 +274,8 @@ def check_validated(path: Path, prompt: int = 300, context_length: int = 700, **
 
 # Of a decode step and of a prompt; each layer of llama and qwen3 is the same.
 @pytest.mark.parametrize("name,inputs,decoding,prompt", [("llama", "rotated", 6, 10), ("qwen3", "rotated", 6, 10),
-                                                         ("llama", "token", 6, 10), ("llama", "grouped", 6, 8)])  # fmt: skip
+                                                         ("llama", "token", 6, 10),
+                                                         ("llama", "grouped", 6, 8)])  # fmt: skip
 def test_dispatches_of_a_layer(name, inputs, decoding, prompt, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
