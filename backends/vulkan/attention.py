@@ -33,12 +33,10 @@ def rope(graph: GraphBuilder, instruction: Instruction) -> None:
 
 @op(
     "mote.attention",
-    refuses=(Refusal.SIGHT, Refusal.STRIDE, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
+    refuses=(Refusal.STRIDE, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
 )
 def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     (state,) = integers(instruction, "state")
-    if number(instruction, "value_dim", 0.0):
-        raise Refusal.SIGHT.of()
     check_stride(instruction)
     graph.cache(state)
     activations = [optional(instruction, i) for i in (0, 1, 2)]

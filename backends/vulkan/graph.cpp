@@ -32,7 +32,7 @@ constexpr std::array<Signature, 22> kSignatures = {{
     {8, 1, 5, 2, 0b1001},  // attention: or what was written first
     {3, 1, 1, 2, 0},       // map
     {1, 1, 1, 0, 0b1},     // rotate
-    {1, 3, 0, 0, 0b1},     // quantize_groups
+    {2, 3, 1, 2, 0b1},     // quantize_groups: or what was written first
     {6, 1, 2, 0, 0b1111},  // group_product
     {1, 1, 1, 0, 0b1},     // reduce
     {1, 1, 1, 0, 0b1},     // softmax
@@ -152,7 +152,8 @@ class Verifier {
     const GraphCache cache{from.state(), from.num_heads(), from.head_dim(), from.value_head_dim()};
     const auto is_width = [](int32_t width) { return width >= 2 && width <= kMaxWidth && width % 2 == 0; };
     if (cache.state < 0 || cache.state >= kMaxStates || cache.num_heads < 1 || cache.num_heads > kMaxHeads ||
-        !is_width(cache.head_dim) || !(is_width(cache.value_head_dim) || cache.value_head_dim == 1)) {
+        !is_width(cache.head_dim) ||
+        !(is_width(cache.value_head_dim) || cache.value_head_dim == 0 || cache.value_head_dim == 1)) {
       return invalid(format("caches[%zu]", graph_.caches.size()), "has no heads, or widths that are odd or above %d",
                      kMaxWidth);
     }
@@ -227,8 +228,11 @@ class Verifier {
                              (from.op() == fb::Op::heads && length(from.outputs()) == 0);
     const bool is_first_attention =
         from.op() == fb::Op::attention && length(from.inputs()) == 6 && length(from.integers()) == 4;
+    const bool is_first_rounding = from.op() == fb::Op::quantize_groups && length(from.inputs()) == 1 &&
+                                   length(from.integers()) == 0 && length(from.numbers()) == 0;
     const bool has_inputs = length(from.inputs()) == has.inputs && length(from.integers()) == has.integers;
-    if (!(has_inputs || is_first_attention) || !has_outputs || length(from.numbers()) != has.numbers) {
+    const bool has_numbers = length(from.numbers()) == has.numbers || is_first_rounding;
+    if (!(has_inputs || is_first_attention || is_first_rounding) || !has_outputs || !has_numbers) {
       return invalid(place, "has other numbers of operands than %s takes", fb::EnumNameOp(from.op()));
     }
     GraphNode node{.op = from.op()};
@@ -257,6 +261,7 @@ class Verifier {
     if (from.numbers() != nullptr) node.numbers.assign(from.numbers()->begin(), from.numbers()->end());
     node.inputs.resize(has.inputs);
     node.integers.resize(has.integers);
+    node.numbers.resize(has.numbers);
     graph_.nodes.push_back(std::move(node));
     return {};
   }

@@ -19,7 +19,8 @@ from .refusals import MAX_MAP_RANK, MAX_RANK, MAX_WIDTH, Refusal
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 CONTENTS = {torch.float32: Content.float32, torch.int64: Content.int64, torch.bool: Content.boolean}
 MAX_OPERANDS = 3  # of a map
-MAKERS_OF_ROWS = (Op.product, Op.attention)
+MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.attention)
+ROUNDERS = (Op.quantize, Op.quantize_groups)
 SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed
 Shape = tuple[Dim, ...]
 
@@ -351,7 +352,7 @@ class GraphBuilder:
         last = {view.value: i for i, node in enumerate(self.graph.nodes) for view in _named(node)}
         for i, (node, after) in enumerate(pairwise(self.graph.nodes)):
             # What rounds a row may run together with what makes it.
-            if node.op in MAKERS_OF_ROWS and after.op is Op.quantize and after.inputs[0].value == node.outputs[0].value:
+            if node.op in MAKERS_OF_ROWS and after.op in ROUNDERS and after.inputs[0].value == node.outputs[0].value:
                 last |= {view.value: max(last[view.value], i + 1) for view in _named(node)}
         free: list[int] = []
         for i, node in enumerate(self.graph.nodes):

@@ -15,7 +15,6 @@ class VulkanBackend(Backend):
 
     name = "vulkan"
     owns_states = True
-    takes_values_in_keys = False
 
     def lower(self, subgraph: Subgraph) -> Blob:
         if any(instruction.op not in OPS for instruction in subgraph.method.instructions):

@@ -31,10 +31,10 @@ Status Planner::add() {
     case fb::Op::embedding: return add_embedding();
     case fb::Op::rope_table: return add_rope_table();
     case fb::Op::norm: return add_norm();
-    case fb::Op::quantize: return add_quantize();
+    case fb::Op::quantize:
+    case fb::Op::quantize_groups: return add_quantize();
     case fb::Op::product: return add_product(false);
     case fb::Op::group_product: return add_product(true);
-    case fb::Op::quantize_groups: return add_quantize_groups();
     case fb::Op::float_product: return add_float_product();
     case fb::Op::rope: return add_rope();
     case fb::Op::attention: return add_attention();

@@ -8,22 +8,22 @@ namespace mote::vulkan {
 namespace {
 
 constexpr int64_t kQueryHeads = 16,  // of a workgroup
-    kMostTileRows = 16, kMostTileOutputs = 2048, kLayouts = 3;
+    kMostTileRows = 16, kMostOutputs = 2048, kLayouts = 3;
 
 int64_t shared_bytes(int64_t num_heads, int64_t width) { return 4 * num_heads * (width + kLanes + 8); }
 int64_t shared_bytes_of_tile(int64_t rows, int64_t width) { return 4 * rows * (width + kLanes + 14); }
 
-int64_t heads_of_a_workgroup(int64_t together, int64_t width, int64_t limit) {
+int64_t heads_of_a_workgroup(int64_t together, int64_t width, int64_t value_width, int64_t limit) {
   int64_t heads = std::min(together, kQueryHeads);
-  while (heads > 1 && shared_bytes(heads, width) > limit) --heads;
+  while (heads > 1 && (shared_bytes(heads, width) > limit || heads * value_width > kMostOutputs)) --heads;
   return heads;
 }
 
 // Queries of attend_tile.comp: of several tokens where that many heads do not fill it, but of no more than there are.
-int64_t rows_of_tile(const GraphCache& cache, int64_t queries, int64_t limit) {
+int64_t rows_of_tile(int64_t width, int64_t value_width, int64_t queries, int64_t limit) {
   int64_t rows = kMostTileRows;
-  while (rows > 4 && (shared_bytes_of_tile(rows, cache.head_dim) > limit ||
-                      rows * cache.value_head_dim > kMostTileOutputs || rows / 2 >= queries))
+  while (rows > 4 &&
+         (shared_bytes_of_tile(rows, width) > limit || rows * value_width > kMostOutputs || rows / 2 >= queries))
     rows /= 2;
   return rows;
 }
@@ -199,7 +199,8 @@ Status Planner::add_attention() {
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
   const int64_t tokens = positions.count(), num_heads = q.sizes[1], kv_heads = cache->num_heads;
-  const bool has_values = cache->value_head_dim > 1;
+  const bool in_keys = cache->value_head_dim == 0, has_values = in_keys || cache->value_head_dim > 1;
+  if (in_keys && node_->inputs[2].value >= 0) return invalid("v: the cache has values in its keys");
   if (q.sizes[2] != tokens || q.sizes[3] != cache->head_dim || num_heads % kv_heads != 0 || !has_values) {
     return invalid("q: does not fit the cache");
   }
@@ -208,23 +209,27 @@ Status Planner::add_attention() {
               parameter("sinks", node_->inputs[4], has_sinks_of_tokens ? tokens * num_heads : num_heads));
   MOTE_ASSIGN(const Bound slopes, parameter("slopes", node_->inputs[5], num_heads));
   MOTE_ASSIGN(const Sight sight, sight_of(tokens, num_heads));
-  const int64_t width = cache->value_head_dim;
-  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], tokens * num_heads * width));
+  const GraphView& out = node_->outputs[0];
+  const int64_t width = !in_keys ? cache->value_head_dim : out.sizes.empty() ? 0 : out.sizes.back().at(tokens_);
+  if (width < 2 || width % 2 != 0 || (in_keys && width > cache->head_dim))
+    return invalid("outputs[0]: must be as wide as values, which are at most as wide as keys");
+  MOTE_ASSIGN(const View y, whole("outputs[0]", out, tokens * num_heads * width));
   if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
   plan_.positions.push_back(positions.value);
   if (node_->inputs[1].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[1], keys, kv_heads, cache->head_dim, positions));
   if (node_->inputs[2].value >= 0)
     MOTE_RETURN_IF_ERROR(add_append(node_->inputs[2], values, kv_heads, width, positions));
-  AttentionCall call{
-      .cache = cache,
-      .num_heads = num_heads,
-      .y = y,
-      .bindings = {bound(q), keys, values, bound(positions), sinks, slopes, sight.biases, sight.chosen, bound(y)},
-      .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
-               word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
-               word(node_->integers[2]), has_sinks_of_tokens ? word(num_heads) : 0, word(sight.num_biases),
-               word(sight.groups), word(sight.num_chosen)}};
+  AttentionCall call{.cache = cache,
+                     .num_heads = num_heads,
+                     .value_width = width,
+                     .y = y,
+                     .bindings = {bound(q), keys, in_keys ? keys : values, bound(positions), sinks, slopes,
+                                  sight.biases, sight.chosen, bound(y)},
+                     .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
+                              word(node_->integers[1]), word(node_->numbers[0]), word(node_->numbers[1]), word(splits_),
+                              word(node_->integers[2]), has_sinks_of_tokens ? word(num_heads) : 0,
+                              word(sight.num_biases), word(sight.groups), word(sight.num_chosen)}};
   return tokens == 1 ? add_attention_of_one(std::move(call)) : add_attention_tiles(std::move(call), tokens);
 }
 
@@ -237,22 +242,24 @@ Status Planner::require_shared(int64_t bytes) const {
 
 Dispatch Planner::attention_dispatch(AttentionCall call, int64_t heads, int64_t items) const {
   const GraphCache& cache = *call.cache;
-  const int64_t widths = cache.head_dim + cache.value_head_dim;
+  const int64_t stored = cache.head_dim + cache.value_head_dim;
   const auto is_there = [&](size_t binding) { return call.bindings[binding].kind != Bind::none; };
-  return {.constants = {word(heads), word(cache.head_dim), word(cache.value_head_dim), 0, is_there(4), is_there(5),
+  return {.constants = {word(heads), word(cache.head_dim), word(call.value_width), 0, is_there(4), is_there(5),
                         word(ceil_div(items, kLanes)), word(call.num_heads / cache.num_heads), word(node_->integers[3]),
-                        word(node_->integers[4]), is_there(6), is_there(7)},
+                        word(node_->integers[4]), is_there(6), is_there(7),
+                        word(cache.value_head_dim == 0 ? cache.head_dim : cache.value_head_dim)},
           .bindings = std::move(call.bindings),
           .writes = 0b100000000,
           .push = std::move(call.push),
-          .of_position = {2 * cache.num_heads * widths, call.num_heads * widths},
+          .of_position = {2 * cache.num_heads * stored, call.num_heads * (cache.head_dim + call.value_width)},
           .window = node_->integers[1]};
 }
 
 Status Planner::add_attention_of_one(AttentionCall call) {
   const GraphCache& cache = *call.cache;
-  const int64_t together = call.num_heads / cache.num_heads, width = cache.value_head_dim;
-  const int64_t heads = heads_of_a_workgroup(together, cache.head_dim, device_.limits.maxComputeSharedMemorySize);
+  const int64_t together = call.num_heads / cache.num_heads, width = call.value_width;
+  const int64_t heads =
+      heads_of_a_workgroup(together, cache.head_dim, width, device_.limits.maxComputeSharedMemorySize);
   const int64_t shared = shared_bytes(heads, cache.head_dim), groups = cache.num_heads * ceil_div(together, heads);
   MOTE_RETURN_IF_ERROR(require_shared(shared));
   plan_.splits = splits_;
@@ -270,11 +277,12 @@ Status Planner::add_attention_of_one(AttentionCall call) {
 
 Status Planner::add_attention_tiles(AttentionCall call, int64_t tokens) {
   const GraphCache& cache = *call.cache;
-  const int64_t together = call.num_heads / cache.num_heads;
-  const int64_t rows = rows_of_tile(cache, together * tokens, device_.limits.maxComputeSharedMemorySize);
+  const int64_t together = call.num_heads / cache.num_heads, width = call.value_width;
+  const int64_t rows =
+      rows_of_tile(cache.head_dim, width, together * tokens, device_.limits.maxComputeSharedMemorySize);
   MOTE_RETURN_IF_ERROR(require_shared(shared_bytes_of_tile(rows, cache.head_dim)));
   const int64_t heads = std::min(together, rows);
-  Dispatch dispatch = attention_dispatch(std::move(call), heads, rows / 4 * cache.value_head_dim / 2);
+  Dispatch dispatch = attention_dispatch(std::move(call), heads, rows / 4 * width / 2);
   dispatch.shader = Shader::attend_tile;
   dispatch.constants[3] = word(rows);
   dispatch.groups = {word(cache.num_heads * ceil_div(together, heads)), word(ceil_div(tokens, rows / heads)), 1};

@@ -10,10 +10,10 @@ namespace {
 
 constexpr size_t kCodebookWord = 24;  // of what is pushed: tiles.glsl
 constexpr size_t kExpertWord = 16;    // experts.glsl
-constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10;
+constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10, kOfHeads = -1;
 // Of a row that the last workgroup of a product rounds: more are better shared by more invocations.
 constexpr int64_t kMostRoundedByLast = 4096;
-constexpr size_t kRoundingConstants = 20, kRoundsConstant = 27;  // quantize.glsl, product.glsl
+constexpr size_t kRoundingConstants = 20, kKept = 4;  // quantize.glsl: where they begin, and which of them
 
 uint32_t tokens_together(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
 
@@ -25,9 +25,9 @@ uint32_t bits_of(const Tensor& tensor) { return tensor.bits == 0 ? 4 : tensor.bi
 uint32_t group_of(const Tensor& tensor) { return tensor.bits == 0 ? 32 : word(tensor.group_size); }
 
 // What tiles.glsl asks of a weight, behind the constants of the shader itself.
-// pairs, is_ordered: experts.glsl   stage: product.glsl
+// pairs, is_ordered, heads: experts.glsl   stage: product.glsl
 std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& tensor, int64_t pairs = 0,
-                                 uint32_t stage = 1, bool is_ordered = false) {
+                                 uint32_t stage = 1, bool is_ordered = false, int64_t heads = 0) {
   const TileScales& scales = tensor.scales;
   constants.resize(9);
   const bool is_plain = tensor.bits == 0 || scales.columns == 0;
@@ -39,6 +39,7 @@ std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& 
   constants.push_back(word(pairs));
   constants.push_back(stage);
   constants.push_back(static_cast<uint32_t>(is_ordered));
+  constants.push_back(word(heads));
   return constants;
 }
 
@@ -102,13 +103,14 @@ Status Planner::add_embedding() {
 
 Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes, int64_t shared_bytes) const {
   Quantized made;
-  for (size_t i = 0; i < 3; ++i) MOTE_RETURN_IF_ERROR(integer_below(i, 2));
+  const bool in_groups = node_->op == fb::Op::quantize_groups;
+  for (size_t i = 0; i < node_->integers.size(); ++i) MOTE_RETURN_IF_ERROR(integer_below(i, 2));
   MOTE_ASSIGN(made.x, rows("inputs[0]", node_->inputs[0]));
   const int64_t columns = made.x.columns;
   MOTE_ASSIGN(made.weight, parameter("inputs[1]", node_->inputs[1], columns));
-  MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, made.x.count(), columns, false));
+  MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, made.x.count(), columns, in_groups));
   for (size_t i = 0; i < 3; ++i) made.outputs.push_back(bound(static_cast<uint32_t>(node_->outputs[i].value)));
-  const bool is_rotated = node_->integers[2] != 0;
+  const bool has_norm = node_->integers[0] != 0, is_rotated = !in_groups && node_->integers[2] != 0;
   const int64_t others = 4 * (std::max<int64_t>(lanes, 16) + lanes + 2) + shared_bytes;
   const bool is_kept = 4 * columns + others <= device_.limits.maxComputeSharedMemorySize;
   if (is_rotated && !is_kept) {
@@ -119,10 +121,15 @@ Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes, int64_t shared_
     made.turned = bound(turned);
   }
   const Turn turn = turn_of(columns);
-  made.constants = {word(node_->integers[0]),    word(static_cast<int>(made.weight.kind != Bind::none)),
-                    word(node_->integers[1]),    word(node_->integers[2]),
-                    is_kept ? word(columns) : 0, lanes,
-                    takes_packed_codes()};
+  made.is_shared = in_groups && !has_norm;
+  made.constants = {has_norm,
+                    made.weight.kind != Bind::none,
+                    !in_groups && node_->integers[1] != 0,
+                    is_rotated,
+                    is_kept ? word(columns) : 0,
+                    lanes,
+                    takes_packed_codes(),
+                    in_groups};
   made.push = {word(columns), word(node_->numbers[0]), word(node_->numbers[1]), word(turn.columns), word(turn.scale)};
   return made;
 }
@@ -130,7 +137,9 @@ Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes, int64_t shared_
 Status Planner::add_quantize() {
   // A device with few lanes has no use for many invocations, which wait for each other at a cost.
   const uint32_t lanes = device_.is_cpu ? 8 : 64;
-  MOTE_ASSIGN(const Quantized made, quantized_of(lanes, 0));
+  MOTE_ASSIGN(Quantized made, quantized_of(lanes, 0));
+  const int64_t parts = made.is_shared ? ceil_div(made.x.columns, kColumnsOfASum * lanes) : 1;
+  if (parts > 1) made.constants[kKept] = 0;
   std::vector<uint32_t> constants{0, 0, 0, 0, 0, 0, lanes};
   constants.resize(kRoundingConstants);
   constants.insert(constants.end(), made.constants.begin(), made.constants.end());
@@ -138,13 +147,13 @@ Status Planner::add_quantize() {
   std::vector<Bound> bindings{bound(x.view), made.weight};
   bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
   bindings.push_back(made.turned);
-  std::vector<uint32_t> push_words{word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
-                                   word(x.view.strides[1])};
+  std::vector<uint32_t> push_words{word(x.count()),         word(x.inner),           word(x.view.offset),
+                                   word(x.view.strides[0]), word(x.view.strides[1]), word(parts)};
   push_words.resize(8);
   push_words.insert(push_words.end(), made.push.begin(), made.push.end());
   return push({.shader = Shader::quantize,
                .constants = std::move(constants),
-               .groups = spread(x.count()),
+               .groups = spread(x.count() * parts),
                .bindings = std::move(bindings),
                .writes = 0b111100,
                .push = std::move(push_words)});
@@ -154,7 +163,8 @@ std::optional<Planner::Quantized> Planner::rounded_by_last(const View& y, uint32
   const size_t own = node_index_;
   if (own + 1 >= graph_.nodes.size() || y.count() > kMostRoundedByLast) return std::nullopt;
   const GraphNode& next = graph_.nodes[own + 1];
-  if (next.op != fb::Op::quantize || next.inputs.empty()) return std::nullopt;
+  const bool rounds = next.op == fb::Op::quantize || next.op == fb::Op::quantize_groups;
+  if (!rounds || next.inputs.empty()) return std::nullopt;
   if (next.inputs[0].value != node_->outputs[0].value) return std::nullopt;
   // What this node reads, shaders take for other memory than what the next one writes.
   const auto slot_of = [&](const GraphView& view) {
@@ -199,8 +209,9 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   Product made;
   MOTE_RETURN_IF_ERROR(integer_below(0, kGates));
   made.gate = word(node_->integers[0]);
-  if (node_->integers[1] != 0) MOTE_RETURN_IF_ERROR(integer_below(1, kMaxPairs));
-  made.pairs = node_->integers[1];
+  const bool is_of_heads = node_->integers[1] == kOfHeads;
+  if (!is_of_heads) MOTE_RETURN_IF_ERROR(integer_below(1, kMaxPairs));
+  made.pairs = is_of_heads ? 1 : node_->integers[1];
   if (made.pairs != 0 && made.gate != 0) return invalid("has experts and a gate");
   MOTE_ASSIGN(made.weight, matrix("weight", node_->inputs[first], only_tiles, made.pairs != 0 ? 3 : 2));
   made.weight_index = value_of(node_->inputs[first]).weight;
@@ -217,7 +228,10 @@ Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) cons
   made.y = y;
   const int64_t experts = made.pairs != 0 ? made.weight->tensor.size(0) : 1;
   MOTE_ASSIGN(made.bias, parameter("bias", node_->inputs[first + 1], experts * rows_of_weight));
-  if (made.pairs != 0) {
+  if (is_of_heads) {
+    made.heads = experts;
+    if (node_->inputs[first + 2].value >= 0 || made.rows % made.heads != 0) return invalid("weight: is of other heads");
+  } else if (made.pairs != 0) {
     if (node_->inputs[first + 2].value < 0 || made.rows % made.pairs != 0) return invalid("experts: are absent");
     MOTE_ASSIGN(const View chosen, integers("experts", node_->inputs[first + 2]));
     if (chosen.count() != made.rows) return invalid("experts: must be one for each row of the output");
@@ -274,11 +288,12 @@ int64_t Planner::outputs_together(const Product& product) {
 
 int64_t Planner::places_of(const Product& product, int64_t together) {
   const int64_t experts = product.weight->tensor.size(0);
+  if (product.heads != 0) return ceil_div(product.rows / experts, together) * together * experts;
   return ceil_div(product.rows + experts * (together - 1), together) * together;
 }
 
 Result<Bound> Planner::add_order(const Product& product, int64_t together) {
-  if (product.pairs == 0 || together == 1) return Bound{};
+  if (product.pairs == 0 || product.heads != 0 || together == 1) return Bound{};
   const int64_t places = places_of(product, together), experts = product.weight->tensor.size(0);
   plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * places));
   MOTE_RETURN_IF_ERROR(push({.shader = Shader::order_rows,
@@ -301,53 +316,40 @@ Status Planner::add_product(bool in_groups) {
   const uint32_t together = form.tokens * (form.uses.has(gpu::GpuFeature::kStaging) ? form.splits : 1);
   MOTE_ASSIGN(const Bound order, add_order(product, together));
   const bool is_ordered = order.kind != Bind::none;
-  const int64_t places = is_ordered ? places_of(product, together) : product.rows;
-  const bool has_rounding = !in_groups && product.rows == 1 && product.pairs == 0 && product.weight->pieces.size() == 1;
+  const int64_t places = is_ordered || product.heads != 0 ? places_of(product, together) : product.rows;
+  const bool has_rounding = product.rows == 1 && product.pairs == 0 && product.weight->pieces.size() == 1;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
     std::vector<Bound> bindings;
     for (size_t i = 0; i < 3; ++i) bindings.push_back(bound(static_cast<uint32_t>(node_->inputs[i].value)));
     bindings.push_back({Bind::weight, product.weight_index, word(piece)});
-    if (!in_groups) bindings.push_back({Bind::row_sums, product.weight_index, 0});
+    bindings.push_back(in_groups ? Bound() : Bound{Bind::row_sums, product.weight_index, 0});
     for (const Bound& each : {product.bias, product.residual, bound(product.y)}) bindings.push_back(each);
     const unsigned writes = 1u << (bindings.size() - 1);
     Dispatch dispatch{
-        .shader = in_groups ? group_product_shader(form) : product_shader(form),
+        .shader = in_groups ? group_product_shader(form, false) : product_shader(form),
         .constants = with_tiles({tensor.bits, word(tensor.group_size), form.tokens, product.bias.kind != Bind::none,
                                  product.has_residual(), product.gate, form.invocations(), form.blocks, form.splits},
-                                tensor, product.pairs, form.stage, is_ordered),
+                                tensor, product.pairs, form.stage, is_ordered, product.heads),
         .groups = {word(ceil_div(rows, kTileRows * form.blocks)), word(ceil_div(places, together)), 1},
         .bindings = std::move(bindings),
         .writes = writes,
-        .push = with_codebook(product_words(product, part, product.out / kTileRows), tensor),
+        .push = product_words(product, part, product.out / kTileRows),
         .cost = {0, macs_of(product, part)}};
     std::optional<Quantized> rounding;
     if (has_rounding) rounding = rounded_by_last(product.y, form.invocations(), shared_bytes_of(form, tensor.bits));
     if (rounding) {
-      dispatch.shader = rounding_product_shader(form);
+      dispatch.shader = in_groups ? group_product_shader(form, true) : rounding_product_shader(form);
       dispatch.push.push_back(dispatch.groups[0]);
       add_rounding(rounding, product.y, 1, &dispatch);
     } else {
       dispatch.bindings.push_back(order);
     }
+    dispatch.push = with_codebook(std::move(dispatch.push), tensor);
     MOTE_RETURN_IF_ERROR(push(std::move(dispatch)));
   }
   return {};
-}
-
-Status Planner::add_quantize_groups() {
-  MOTE_ASSIGN(const RowsView x, rows("inputs[0]", node_->inputs[0]));
-  MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, x.count(), x.columns, true));
-  std::vector<Bound> bindings{bound(x.view)};
-  for (const GraphView& output : node_->outputs) bindings.push_back(bound(static_cast<uint32_t>(output.value)));
-  return push({.shader = Shader::quantize_groups,
-               .constants = {takes_packed_codes()},
-               .groups = spread(ceil_div(x.count() * (x.columns / kColumnsOfASum), kLanes)),
-               .bindings = std::move(bindings),
-               .writes = 0b1110,
-               .push = {word(x.columns), word(x.count()), word(x.inner), word(x.view.offset), word(x.view.strides[0]),
-                        word(x.view.strides[1])}});
 }
 
 Status Planner::add_float_product() {
@@ -359,7 +361,7 @@ Status Planner::add_float_product() {
   const uint32_t together = product.pairs != 0 ? word(outputs_together(product)) : tokens_together(product.rows);
   MOTE_ASSIGN(const Bound order, add_order(product, together));
   const bool is_ordered = order.kind != Bind::none;
-  const int64_t places = is_ordered ? places_of(product, together) : product.rows;
+  const int64_t places = is_ordered || product.heads != 0 ? places_of(product, together) : product.rows;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
@@ -371,7 +373,7 @@ Status Planner::add_float_product() {
         push({.shader = Shader::float_product,
               .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
                                        product.has_residual(), product.gate, dense_kind(tensor)},
-                                      tensor, product.pairs, 1, is_ordered),
+                                      tensor, product.pairs, 1, is_ordered, product.heads),
               .groups = {word(rows), word(ceil_div(places, together)), 1},
               .bindings = {bound(x.view),
                            {Bind::weight, product.weight_index, word(piece)},

@@ -37,6 +37,7 @@ class Planner : Operands {
     uint32_t gate = 0;
     int64_t columns = 0, out = 0, rows = 0;
     int64_t pairs = 0;  // outputs of an input, each of an expert; 0: there are none
+    int64_t heads = 0;  // of a token, each with a matrix, which then are the experts; 0: there are none
     View y{};
     Bound bias{}, residual{};  // residual: with experts, their numbers
     uint32_t residual_offset = 0, residual_stride = 0;
@@ -61,6 +62,7 @@ class Planner : Operands {
     Bound weight{}, turned{};
     std::vector<Bound> outputs{};
     std::vector<uint32_t> constants{}, push{};
+    bool is_shared = false;  // whether workgroups can share a row
   };
   // lanes: invocations of a workgroup, which takes so much shared memory already
   Result<Quantized> quantized_of(uint32_t lanes, int64_t shared_bytes) const;
@@ -73,13 +75,12 @@ class Planner : Operands {
   // Outputs of experts that a product makes together, and the places that they then have. 1: each alone.
   static int64_t outputs_together(const Product& product);
   static int64_t places_of(const Product& product, int64_t together);
-  // Finds the places; Bind::none: there are none.
+  // Finds the places of experts' outputs; Bind::none: there are none.
   Result<Bound> add_order(const Product& product, int64_t together);
   uint32_t takes_packed_codes() const { return calls_form().uses.has(gpu::GpuFeature::kDot) ? 1 : 0; }
   static int64_t macs_of(const Product& product, const WeightPiece& part);
   Status add_embedding();
   Status add_quantize();
-  Status add_quantize_groups();
   // in_groups: inputs are rounded in groups, and tiles may have any scales
   Status add_product(bool in_groups);
   Status add_float_product();
@@ -134,7 +135,7 @@ class Planner : Operands {
   // What both shaders of attention have in common.
   struct AttentionCall {
     const GraphCache* cache = nullptr;
-    int64_t num_heads = 0;
+    int64_t num_heads = 0, value_width = 0;
     View y{};
     std::vector<Bound> bindings{};
     std::vector<uint32_t> push{};

@@ -16,6 +16,7 @@ from .rows import NORM_OF_A_LINEAR
 GATES = ("none", "silu", "gelu", "gelu_tanh", "relu", "sigmoid", "relu_squared", "identity")
 COLUMNS_OF_A_SUM = 32
 MAX_KEPT_COLUMNS = 3072  # of a row in the shared memory that every GPU has
+OF_HEADS = -1  # in place of outputs of an input: its rows are heads, each with a matrix
 PRODUCT = (Refusal.SCALES, Refusal.INT8_WITH_DENSE, *ROWS)
 
 
@@ -75,11 +76,11 @@ def quantized_in_groups(graph: GraphBuilder, x: View, fused: FusedNorm) -> tuple
     """Codes of rows, a scale for 32 of them, sums of 16; made once for all who read the same."""
 
     def make() -> tuple[View, ...]:
+        weight = graph.parameter(fused.weight)
         columns, rows = x.sizes[-1].constant, product(x.sizes[:-1])
         sizes = (2 * columns, 4 * columns // COLUMNS_OF_A_SUM, 8 * columns // COLUMNS_OF_A_SUM)
-        source = graph.rows(normed(graph, x, fused))
         made = tuple(graph.bytes(rows, each) for each in sizes)
-        graph.node(Op.quantize_groups, (source,), made)
+        graph.node(Op.quantize_groups, (x, weight), made, (int(fused.is_present),), fused.numbers)
         return made
 
     return graph.made_once(("groups", x, fused), make)
@@ -176,6 +177,13 @@ def gated(graph: GraphBuilder, hidden: View, instruction: Instruction) -> View:
     gate, up = (graph.moved(hidden, lambda x, _, side=side: x[..., side]) for side in sides)
     graph.map("gated_alpha" if alpha else f"gated_{function}", (gate, up), y, (alpha, limit))
     return y
+
+
+@op("mote.head_linear", refuses=PRODUCT)
+def head_linear(graph: GraphBuilder, instruction: Instruction) -> None:
+    weight = Weight.of(graph, instruction, instruction.inputs[1], -1, rank=3)
+    x = graph.rows(graph.activation(instruction.inputs[0]))
+    multiply(graph, x, NO_NORM, weight, None, graph.result(instruction.outputs[0]), (0, OF_HEADS))
 
 
 @op("mote.moe_experts", refuses=(*PRODUCT, Refusal.FUNCTION))

@@ -184,6 +184,7 @@ std::vector<CpuProduct> products_of(const Program& program) {
   for (const GraphNode& node : part.graph.nodes) {
     const bool is_float = node.op == fb::Op::float_product, in_groups = node.op == fb::Op::group_product;
     if (!is_float && !in_groups && node.op != fb::Op::product) continue;
+    if (node.integers[1] < 0) continue;  // matrices of heads, which are small
     const GraphView& view = node.inputs[is_float ? 1 : 3];
     if (view.value < 0 || part.graph.values[static_cast<size_t>(view.value)].kind != fb::ValueKind::weight) continue;
     const DeviceWeight& weight = *part.weights[part.graph.values[static_cast<size_t>(view.value)].weight];

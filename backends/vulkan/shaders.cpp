@@ -31,6 +31,12 @@ MOTE_VULKAN_WORDS(group_product)
 MOTE_VULKAN_WORDS(group_product_dot)
 #include "group_product_dot.spv.inc"
     ;
+MOTE_VULKAN_WORDS(group_product_dot_rounds)
+#include "group_product_dot_rounds.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(group_product_rounds)
+#include "group_product_rounds.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(heads)
 #include "heads.spv.inc"
     ;
@@ -93,9 +99,6 @@ MOTE_VULKAN_WORDS(product_subgroups_rounds)
     ;
 MOTE_VULKAN_WORDS(quantize)
 #include "quantize.spv.inc"
-    ;
-MOTE_VULKAN_WORDS(quantize_groups)
-#include "quantize_groups.spv.inc"
     ;
 MOTE_VULKAN_WORDS(reduce)
 #include "reduce.spv.inc"

@@ -9,10 +9,10 @@ namespace mote::vulkan {
 // clang-format off
 #define MOTE_VULKAN_SHADERS(X) \
   X(append) X(attend) X(attend_tile) X(embedding) X(firsts) X(float_product) X(group_product) \
-  X(group_product_dot) X(heads) X(index_choose) X(index_scores) \
+  X(group_product_dot) X(group_product_dot_rounds) X(group_product_rounds) X(heads) X(index_choose) X(index_scores) \
   X(largest) X(linear_attention) X(map) X(matmul) X(norm) X(order_rows) X(pick) X(product) X(product_dot) X(product_dot_rounds) \
   X(product_dot_staged) X(product_dot_subgroups) X(product_dot_subgroups_rounds) X(product_rounds) X(product_staged) \
-  X(product_subgroups) X(product_subgroups_rounds) X(quantize) X(quantize_groups) X(reduce) X(rope) X(rope_table) X(rotate) \
+  X(product_subgroups) X(product_subgroups_rounds) X(quantize) X(reduce) X(rope) X(rope_table) X(rotate) \
   X(row_sums) X(scatter) X(short_conv) X(softmax) X(top)
 // clang-format on
 

@@ -42,13 +42,10 @@ Graph graph_of(const GraphNode& product, int64_t columns, int64_t rows) {
       {Kind::scratch, Content::bytes, graph.slots[0], 0},      {Kind::scratch, Content::bytes, graph.slots[1], 1},
       {Kind::scratch, Content::bytes, graph.slots[2], 2},      {Kind::output, Content::float32, per_token(4 * rows)}};
   GraphNode rounds{.op = in_groups ? fb::Op::quantize_groups : fb::Op::quantize};
-  rounds.inputs = {whole_of(0, columns)};
+  rounds.inputs = {whole_of(0, columns), {}};
   rounds.outputs = {GraphView{.value = 2}, GraphView{.value = 3}, GraphView{.value = 4}};
-  if (!in_groups) {
-    rounds.inputs.emplace_back();
-    rounds.integers = {0, 0, 0};
-    rounds.numbers = {0.0f, 0.0f};
-  }
+  rounds.integers.resize(in_groups ? 1 : 3);
+  rounds.numbers.resize(2);
   GraphNode multiplies{.op = product.op};
   multiplies.inputs = {
       GraphView{.value = 2}, GraphView{.value = 3}, GraphView{.value = 4}, GraphView{.value = 1}, {}, {}};

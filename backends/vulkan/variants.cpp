@@ -104,8 +104,9 @@ int64_t shared_bytes_of(const ProductForm& form, uint32_t bits) {
   return static_cast<int64_t>(shared_bytes(form, bits));
 }
 
-Shader group_product_shader(const ProductForm& form) {
-  return form.uses.has(GpuFeature::kDot) ? Shader::group_product_dot : Shader::group_product;
+Shader group_product_shader(const ProductForm& form, bool rounds) {
+  if (form.uses.has(GpuFeature::kDot)) return rounds ? Shader::group_product_dot_rounds : Shader::group_product_dot;
+  return rounds ? Shader::group_product_rounds : Shader::group_product;
 }
 
 std::string form_text(const ProductForm& form) {

@@ -51,7 +51,7 @@ int64_t shared_bytes_of(const ProductForm& form, uint32_t bits);
 Shader product_shader(const ProductForm& form);
 // Whose last workgroup rounds the row: of a form that stages nothing.
 Shader rounding_product_shader(const ProductForm& form);
-Shader group_product_shader(const ProductForm& form);
+Shader group_product_shader(const ProductForm& form, bool rounds);
 
 // "dot+staging 4x4x8x1": features, blocks, splits, tokens, stage.
 std::string form_text(const ProductForm& form);

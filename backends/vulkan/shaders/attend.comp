@@ -6,13 +6,13 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "common.glsl"
 layout(local_size_x = 64) in;
-layout(constant_id = 27) const bool ROUNDS = false;
+layout(constant_id = 28) const bool ROUNDS = false;
 
 layout(binding = 8) coherent buffer Y { float y[]; };
 layout(binding = 9) coherent buffer Parts { float parts[]; };  // of each head and split: the largest score, the sum, outputs
 layout(binding = 10) readonly buffer NormWeight { float norm_weight[]; };
 layout(binding = 11) writeonly buffer Codes { uint new_codes[]; };
-layout(binding = 12) writeonly buffer Rows { uvec2 new_rows[]; };
+layout(binding = 12) writeonly buffer Rows { uint new_rows[]; };
 layout(binding = 13) writeonly buffer Sums { uint new_sums[]; };
 layout(binding = 14) coherent buffer Turned { float turned[]; };
 #define COUNTERS_AT 15
@@ -33,7 +33,7 @@ shared float sums[HEADS];
 shared float factors[HEADS];
 shared uint counts[HEADS];  // positions of a block
 
-const uint kValuePairs = VALUE_WIDTH / 2;
+const uint kValuePairs = VALUE_WIDTH / 2, kValueStep = VALUE_STRIDE / 2;
 
 void weigh(uint block, uint position, uint first, uint end) {
   uint lane = gl_LocalInvocationID.x, place = block + lane, pairs = WIDTH / 2;
@@ -77,10 +77,10 @@ void add_values(uint block, inout vec2 outputs[ITEMS]) {
   for (uint item = 0; item < ITEMS; ++item) {
     uint index = gl_LocalInvocationID.x + 64 * item;
     if (index >= HEADS * kValuePairs) break;
-    uint h = index / kValuePairs, at = (block * push[0] + gl_WorkGroupID.x / kChunks) * kValuePairs + index % kValuePairs;
+    uint h = index / kValuePairs, at = (block * push[0] + gl_WorkGroupID.x / kChunks) * kValueStep + index % kValuePairs;
     vec2 mean = outputs[item] * factors[h];
     uint count = counts[h];
-    for (uint i = 0; i < count; ++i, at += push[0] * kValuePairs) {
+    for (uint i = 0; i < count; ++i, at += push[0] * kValueStep) {
       mean = fma(vec2(scores[h * 64 + i]), unpackHalf2x16(values[at]), mean);
     }
     outputs[item] = mean;
@@ -145,5 +145,5 @@ void main() {
   leave(split, outputs);
   if (!is_last_of(gl_WorkGroupID.x, push[8])) return;
   combine(first_split(first), end / 256);
-  if (ROUNDS && is_last_of(push[14], push[14])) quantize_row(0);
+  if (ROUNDS && is_last_of(push[14], push[14])) quantize_row(0, 0, 1);
 }

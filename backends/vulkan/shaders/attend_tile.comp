@@ -101,14 +101,14 @@ struct Outputs {
 };
 
 void add_values(uint block, inout Outputs outputs) {
-  uint value_pairs = VALUE_WIDTH / 2, step = push[0] * value_pairs;
+  uint value_pairs = VALUE_WIDTH / 2, step = push[0] * VALUE_STRIDE / 2;
   for (uint item = 0; item < ITEMS; ++item) {
     uint index = gl_LocalInvocationID.x + 64 * item, own = index / value_pairs, row = 4 * own, i = 0;
     if (index >= kQuads * value_pairs) break;
     vec4 factor = QUAD(factors, row), even = outputs.even[item] * factor, odd = outputs.odd[item] * factor;
     uvec4 count = uvec4(counts[row], counts[row + 1], counts[row + 2], counts[row + 3]);
     uint least = min(min(count.x, count.y), min(count.z, count.w)), most = max(max(count.x, count.y), max(count.z, count.w));
-    uint at = (block * push[0] + gl_WorkGroupID.x / kChunks) * value_pairs + index % value_pairs;
+    uint at = block * step + gl_WorkGroupID.x / kChunks * (VALUE_STRIDE / 2) + index % value_pairs;
     for (; i < least; ++i, at += step) {
       vec2 value = unpackHalf2x16(values[at]);
       vec4 weight = scores[own * 64 + i];

@@ -5,6 +5,7 @@ layout(constant_id = 0) const uint HEADS = 1;     // of queries, that a workgrou
 layout(constant_id = 7) const uint TOGETHER = 1;  // of queries, that share a head of keys
 layout(constant_id = 1) const uint WIDTH = 64;    // of a key
 layout(constant_id = 2) const uint VALUE_WIDTH = 64;
+layout(constant_id = 12) const uint VALUE_STRIDE = 64;  // from a value to the next: of a key where values are parts of keys
 layout(constant_id = 4) const bool HAS_SINKS = false;
 layout(constant_id = 5) const bool HAS_SLOPES = false;
 layout(constant_id = 8) const bool IS_BIDIRECTIONAL = false;  // whether positions behind a token are seen that the call fills

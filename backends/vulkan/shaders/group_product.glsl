@@ -1,39 +1,14 @@
 // mote.linear and mote.gated_linear with inputs that are rounded in groups, over tiles of any scales (docs/ops.md, "Groups"): sums of 32
-// columns, of 16 where groups have 16, are exact integers, which floats scale and add in ascending order. Invocations as in product.glsl. Includers define DOT.
-#extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
-#include "common.glsl"
-#include "bytes.glsl"
-#include "gates.glsl"
-#include "tiles.glsl"
-layout(local_size_x_id = 6) in;  // 4 * BLOCKS
-layout(constant_id = 2) const uint TOKENS = 1;
-layout(constant_id = 3) const bool HAS_BIAS = false;
-layout(constant_id = 4) const bool HAS_RESIDUAL = false;
-layout(constant_id = 5) const uint GATE = 0;
-layout(constant_id = 7) const uint BLOCKS = 4;
+// columns, of 16 where groups have 16, are exact integers, which floats scale and add in ascending order. Invocations as in product.glsl. Where ROUNDS is
+// defined, the last workgroup rounds the one row that there is for the next product. Includers define DOT, ROUNDS.
+#include "products.glsl"
 
 layout(binding = 0) readonly buffer Codes { QUAD codes[]; };
 layout(binding = 1) readonly buffer Scales { float scales[]; };
 layout(binding = 2) readonly buffer Sums { ivec2 sums[]; };
-layout(binding = 3) readonly buffer Weight { uvec4 weight[]; };  // of 4 rows
-layout(binding = 4) readonly buffer Bias { float bias[]; };
-layout(binding = 5) readonly buffer Residual { float residual[]; };
-layout(binding = 6) writeonly buffer Y { float y[]; };
-
-#define ORDER_BINDING 7
-#include "experts.glsl"
-
-#define EACH_TOKEN [[unroll]] for (uint t = 0; t < TOKENS; ++t)
 
 ivec4 firsts[TOKENS], seconds[TOKENS];  // sums of code * q of 16 columns each
 ivec4 first_digits, second_digits;      // sums of the stored numbers
-uint tokens[TOKENS];                    // of the call; those behind its end repeat the last one
-
-ivec4 bytes_of(uint at, uint quad) {
-  int word = int(weight[at / 4][quad]);
-  return ivec4(bitfieldExtract(word, 0, 8), bitfieldExtract(word, 8, 8), bitfieldExtract(word, 16, 8), word >> 24);
-}
 
 vec4 halves_of(uint at, uint quad) {
   uvec4 words = weight[at / 4 + quad / 2];
@@ -113,8 +88,8 @@ void multiply(uint block, uint quad) {
         w = halves_of(at, quad);
         low = LOW == 1 ? halves_of(at + kScaleWords, quad) : w;
       }
-      if (kMultipliers != 0) w *= vec4(bytes_of(tile + kCodeWords + 4 * group, quad));
-      if (kLows != 0) low *= vec4(bytes_of(tile + kLowsAt + 4 * group, quad));
+      if (kMultipliers != 0) w *= vec4(bytes_of((tile + kCodeWords) / 4 + group, quad));
+      if (kLows != 0) low *= vec4(bytes_of((tile + kLowsAt) / 4 + group, quad));
       EACH_TOKEN {
         ivec2 of_codes = sums[tokens[t] * (columns / 32) + chunk];
         ivec4 digits = GROUP < 32 ? (part == 0 ? first_digits : second_digits) : first_digits + second_digits;
@@ -132,47 +107,26 @@ void multiply(uint block, uint quad) {
 }
 
 vec4 finished(uint block, uint quad, uint t) {
-  uint first = push[3] + 16 * block + 4 * quad, at = (first_block() + block) * block_words(push[0]) + row_scales_at(push[0]);
+  uint at = (first_block() + block) * block_words(push[0]) + row_scales_at(push[0]);
   precise vec4 value = sums_of_rows[t];
   if (HAS_ROW_SCALES) value = uintBitsToFloat(weight[at / 4 + quad]) * value;
-  if (HAS_BIAS) {
-    [[unroll]] for (uint i = 0; i < 4; ++i) {
-      if (first + i < push[8]) value[i] = value[i] + bias[first_bias() + first + i];
-    }
-  }
-  return value;
+  return with_bias(value, first_row(block, quad));
 }
 
-// push: as product.glsl; the codebook in push[24] .. push[27]
+// push: products.glsl
 void main() {
-  uint place = gl_LocalInvocationID.x, quad = place % 4, last_block = (push[2] - push[3] + 15) / 16 - 1;
-  uint own = gl_WorkGroupID.x * BLOCKS + place / 4, block = min(own, last_block);
-  uint first_token = gl_WorkGroupID.y * TOKENS;
+  uint place = gl_LocalInvocationID.x, quad = place % 4, first_token = gl_WorkGroupID.y * TOKENS;
+  uint own = gl_WorkGroupID.x * BLOCKS + place / 4, block = min(own, last_block());
   if (!choose(first_token)) return;
   EACH_TOKEN tokens[t] = input_of(output_or_other(first_token + t, first_token));
   multiply(block, quad);
   vec4 gates[TOKENS];
   if (GATE != 0) {
-    EACH_TOKEN {
-      vec4 gate = finished(block, quad, t);
-      gates[t] = vec4(gate_of(GATE, gate.x), gate_of(GATE, gate.y), gate_of(GATE, gate.z), gate_of(GATE, gate.w));
-    }
+    find_gates(block, quad, gates);
     multiply(block + push[7], quad);
   }
-  if (own != block) return;
-  uint first = push[3] + 16 * block + 4 * quad;
-  EACH_TOKEN {
-    uint token = output_at(first_token + t);
-    if (token < push[1]) {
-      precise vec4 value = finished(block + (GATE != 0 ? push[7] : 0), quad, t);
-      if (GATE != 0) value = gates[t] * value;
-      [[unroll]] for (uint i = 0; i < 4; ++i) {
-        if (first + i < push[2]) {
-          precise float each = value[i];
-          if (HAS_RESIDUAL) each = each + residual[push[5] + token * push[6] + first + i];
-          y[token * push[4] + first + i] = each;
-        }
-      }
-    }
-  }
+  if (own == block) write(block, quad, first_token, gates);
+#ifdef ROUNDS
+  round_by_last();
+#endif
 }

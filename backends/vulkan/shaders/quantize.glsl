@@ -1,5 +1,6 @@
-// A row of floats, after its norm and its turn, as 8-bit codes with a scale and a zero point (docs/ops.md, "Numerics of
-// activations"). The includer has QUANTIZED_AT, where the words in push begin, float source(k) and new_codes.
+// A row of floats, after its norm and its turn, as 8-bit codes with a scale and a zero point, or with a scale for each 32 columns
+// (docs/ops.md, "Numerics of activations"). The includer has QUANTIZED_AT, where the words in push begin, float source(k), new_codes,
+// new_rows and new_sums.
 layout(constant_id = 20) const bool HAS_NORM = false;
 layout(constant_id = 21) const bool HAS_NORM_WEIGHT = false;
 layout(constant_id = 22) const bool IS_SYMMETRIC = false;  // as rotated rows are rounded
@@ -7,6 +8,7 @@ layout(constant_id = 23) const bool IS_ROTATED = false;
 layout(constant_id = 24) const uint KEPT = 0;    // columns, where shared memory has room for the row
 layout(constant_id = 25) const uint LANES = 64;  // invocations of a workgroup
 layout(constant_id = 26) const bool IS_PACKED = false;  // for integer dot products
+layout(constant_id = 27) const bool IN_GROUPS = false;  // each 32 columns have a scale; sums are then of 16
 #include "codes.glsl"
 
 shared float kept[KEPT == 0 ? 1 : KEPT];
@@ -83,7 +85,45 @@ vec2 bounds(uint columns, float factor) {
   return vec2(lows[0], highs[0]);
 }
 
-void quantize_row(uint row) {
+#define kLeastScale uintBitsToFloat(0x00800000u)
+
+// Of numbers about 0, the largest of which is `most`.
+float symmetric_scale(float most) {
+  precise float scale = most / 127.0;
+  return scale < kLeastScale ? 0.0 : scale;
+}
+
+uint code_of(float value, float reciprocal, float zero, float least) {
+  precise float scaled = value * reciprocal;
+  return uint(int(clamp(roundEven(clamp(scaled, -512.0, 512.0)) + zero, least, 127.0)) + 128);
+}
+
+// The groups from `first` on, `step` apart.
+void round_in_groups(uint row, uint columns, float factor, uint first, uint step) {
+  for (uint group = first; group < columns / 32; group += step) {
+    uint index = row * (columns / 32) + group;
+    float most = 0.0;
+    for (uint k = 32 * group; k < 32 * group + 32; ++k) most = max(most, abs(AT(k)));
+    float scale = symmetric_scale(most);
+    precise float reciprocal = scale == 0.0 ? 0.0 : 1.0 / scale;
+    new_rows[index] = floatBitsToUint(scale);
+    for (uint part = 0; part < 2; ++part) {
+      uint sum = 0;
+      for (uint quad = 4 * part; quad < 4 * part + 4; ++quad) {
+        uint q[4];
+        [[unroll]] for (uint j = 0; j < 4; ++j) {
+          q[j] = code_of(AT(32 * group + 4 * quad + j), reciprocal, 0.0, -127.0);
+          sum += q[j];
+        }
+        write_codes(row * (columns / 4) + 8 * group + quad, q);
+      }
+      new_sums[2 * index + part] = sum - 16 * 128;
+    }
+  }
+}
+
+// In groups, a row can be shared by `parts` workgroups if nothing is done to it before.
+void quantize_row(uint row, uint part, uint parts) {
   uint lane = gl_LocalInvocationID.x, columns = push[QUANTIZED_AT];
   kept_row = row * columns;
   precise float factor = 1.0;
@@ -93,31 +133,34 @@ void quantize_row(uint row) {
     turn_wait();
     if (IS_ROTATED) turn_row(0, columns, push[QUANTIZED_AT + 3], float_at(QUANTIZED_AT + 4), false);
   }
+  if (IN_GROUPS) {
+    round_in_groups(row, columns, factor, part * LANES + lane, parts * LANES);
+    return;
+  }
   vec2 range = bounds(columns, factor);
   float low = range.x, high = range.y;
   precise float scale, reciprocal;
   float zero = 0.0;
-  const float least = uintBitsToFloat(0x00800000u);
   if (IS_SYMMETRIC) {
-    scale = max(high, -low) / 127.0;
-    if (scale < least) scale = 0.0;
+    scale = symmetric_scale(max(high, -low));
     reciprocal = scale == 0.0 ? 0.0 : 1.0 / scale;
   } else {
     precise float width = high - low;
-    scale = max(width / 255.0, least);
+    scale = max(width / 255.0, kLeastScale);
     precise float ratio = low / scale;
     zero = clamp(-128.0 - roundEven(ratio), -128.0, 127.0);
     reciprocal = 1.0 / scale;
   }
-  if (lane == 0) new_rows[row] = uvec2(floatBitsToUint(scale), uint(int(zero)));
+  if (lane == 0) {
+    new_rows[2 * row] = floatBitsToUint(scale);
+    new_rows[2 * row + 1] = uint(int(zero));
+  }
   for (uint group = lane; group < columns / 32; group += LANES) {
     uint sum = 0;
     for (uint quad = 0; quad < 8; ++quad) {
       uint q[4];
       [[unroll]] for (uint j = 0; j < 4; ++j) {
-        precise float scaled = AT(32 * group + 4 * quad + j) * reciprocal;
-        float code = clamp(roundEven(clamp(scaled, -512.0, 512.0)) + zero, -128.0, 127.0);
-        q[j] = uint(int(code) + 128);
+        q[j] = code_of(AT(32 * group + 4 * quad + j), reciprocal, zero, -128.0);
         sum += q[j];
       }
       write_codes(row * (columns / 4) + 8 * group + quad, q);

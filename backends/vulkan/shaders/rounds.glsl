@@ -1,10 +1,11 @@
-// The last workgroup of a product of one row rounds it for the next product. The includer has y, `coherent`.
-layout(binding = 8) readonly buffer NormWeight { float norm_weight[]; };
-layout(binding = 9) writeonly buffer NewCodes { uint new_codes[]; };
-layout(binding = 10) writeonly buffer NewRows { uvec2 new_rows[]; };
-layout(binding = 11) writeonly buffer NewSums { uint new_sums[]; };
-layout(binding = 12) coherent buffer Turned { float turned[]; };
-#define COUNTERS_AT 13
+// The last workgroup of a product of one row rounds it for the next product. The includer has y, `coherent`, and ROUNDS_AT, where
+// bindings begin.
+layout(binding = ROUNDS_AT) readonly buffer NormWeight { float norm_weight[]; };
+layout(binding = ROUNDS_AT + 1) writeonly buffer NewCodes { uint new_codes[]; };
+layout(binding = ROUNDS_AT + 2) writeonly buffer NewRows { uint new_rows[]; };
+layout(binding = ROUNDS_AT + 3) writeonly buffer NewSums { uint new_sums[]; };
+layout(binding = ROUNDS_AT + 4) coherent buffer Turned { float turned[]; };
+#define COUNTERS_AT ROUNDS_AT + 5
 #include "last.glsl"
 
 float source(uint k) { return y[k]; }
@@ -13,5 +14,5 @@ float source(uint k) { return y[k]; }
 
 // push[9]: workgroups; from 10 on as quantize.glsl says
 void round_by_last() {
-  if (is_last_of(0, push[9])) quantize_row(0);
+  if (is_last_of(0, push[9])) quantize_row(0, 0, 1);
 }

@@ -10,8 +10,9 @@ from llm_export.capture.ops import ReferenceState
 from llm_export.program.specs import StateSpec
 from tests.backends.parts import TOKENS, Part, T, Typed, assert_near, dims, numbers, random
 
-# Heads of queries and keys, widths of keys and values.
+# Heads of queries and keys, widths of keys and values; values that are parts of keys.
 SHAPES = [(4, 2, 16, 16), (3, 3, 10, 6), (16, 1, 64, 64), (71, 1, 64, 64), (40, 2, 8, 8), (34, 2, 256, 128)]
+IN_KEYS = [(18, 1, 96, 64), (8, 1, 576, 512)]
 KINDS = {
     "plain": {}, "window": {"window": 5}, "softcap": {"softcap": 3.0}, "sinks": {"sinks": True},
     "slopes": {"slopes": True}, "bidirectional": {"bidirectional": 1},
@@ -21,12 +22,14 @@ KINDS = {
 }  # fmt: skip
 
 
-CASES = [*((shape, "plain") for shape in SHAPES), *((SHAPES[i], kind) for i in (0, 4) for kind in list(KINDS)[1:])]
+PLAIN = [(shape, "plain") for shape in SHAPES + IN_KEYS]
+CASES = [*PLAIN, (IN_KEYS[0], "chosen keys"), *((SHAPES[i], kind) for i in (0, 4) for kind in list(KINDS)[1:])]
 
 
 @pytest.mark.parametrize(("shape", "kind"), CASES, ids=str)
 def test_attention(shape, kind, vulkan):
     heads, kv_heads, width, value_width = shape
+    in_keys = {"value_dim": value_width} if shape in IN_KEYS else {}
     given = {"window": 0, "softcap": 0.0, "bidirectional": 0, "chunked": 0} | KINDS[kind]
     sinks = random(heads, seed=7) if given.pop("sinks", False) else None
     others = {
@@ -38,18 +41,18 @@ def test_attention(shape, kind, vulkan):
     attributes = {
         "state": dims(0), "scale": numbers(0.25), "window": dims(given["window"]), "softcap": numbers(given["softcap"]),
         "bidirectional": dims(given["bidirectional"]), "chunked": dims(given["chunked"]),
-    }  # fmt: skip
+    } | {name: dims(number) for name, number in in_keys.items()}  # fmt: skip
     operands = [
         (1, heads, T, width),
         (1, kv_heads, T, width),
-        (1, kv_heads, T, value_width),
+        None if in_keys else (1, kv_heads, T, value_width),
         Typed((1, T), torch.int64),
     ]
     operands += [sinks, slopes, None, None]
     if place is not None:
         operands[place] = shape_of_other
     part = Part("mote.attention", operands, (1, T, heads, value_width), attributes)
-    state = StateSpec("cache", "kv_cache", kv_heads, width, value_width)
+    state = StateSpec("cache", "kv_cache", kv_heads, width, 0 if in_keys else value_width)
     part.subgraph = part.subgraph.__class__(part.subgraph.method, part.specs, part.constants, frozenset(), (state,))
     for tokens in TOKENS if shape == SHAPES[0] and kind == "plain" else TOKENS[:4]:
         q, k, v = (
@@ -62,10 +65,11 @@ def test_attention(shape, kind, vulkan):
             tensors[2] = chosen_positions(tokens, shape_of_other.shape[2], 6)
         elif place is not None:
             tensors[place - 4] = random(*(tokens if n is T else n for n in shape_of_other), seed=9)
+        v = k[..., :value_width] if in_keys else v
         with ReferenceState():
             expected = torch.ops.mote.attention(q, k, v, positions, *tensors, state=0, scale=0.25, **given)
-        given_here = [] if place is None else [tensors[place - 4]]
-        assert_near(part.run(VulkanBackend(), tokens, (q, k, v, positions, *given_here)), expected)
+        values, given_here = [] if in_keys else [v], [] if place is None else [tensors[place - 4]]
+        assert_near(part.run(VulkanBackend(), tokens, (q, k, *values, positions, *given_here)), expected)
 
 
 def chosen_positions(tokens: int, groups: int, count: int) -> torch.Tensor:

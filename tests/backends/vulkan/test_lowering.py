@@ -15,6 +15,7 @@ from tests.backends.parts import (
     ROOT,
     TOKENS,
     Part,
+    Stack,
     T,
     assert_near,
     dims,
@@ -122,6 +123,20 @@ def test_gated_linear(function, activations, vulkan):
     for tokens in TOKENS:
         x = random(1, tokens, k)
         expected = mote.gated_linear(x, weight.dequantize(), bias, activations=activations, function=function)
+        assert_near(run(part, tokens, x), expected, 1e-5 if activations == "float" else 1e-3)
+
+
+@pytest.mark.parametrize("activations", ["float", "dense", "grouped_int8"])
+def test_matrices_of_heads(activations, vulkan):
+    heads, n, k = 3, 35, 64
+    rows = [random(n, k, seed=i) for i in range(heads)]
+    weight = torch.stack(rows) if activations == "dense" else Stack(quantised(each, 4, 32) for each in rows)
+    dense = weight if activations == "dense" else weight.dequantize()
+    activations = activations.replace("dense", "float")
+    part = Part("mote.head_linear", [(1, T, heads, k), weight], (1, T, heads, n), {"activations": activations})
+    for tokens in TOKENS:
+        x = random(1, tokens, heads, k)
+        expected = mote.head_linear(x, dense, activations=activations)
         assert_near(run(part, tokens, x), expected, 1e-5 if activations == "float" else 1e-3)
 
 

@@ -85,6 +85,9 @@ class Decoder {
     std::vector<fb::ViewT> inputs = codes;
     for (const auto& each : {weight(2, fb::Content::tiles), fb::ViewT(), fb::ViewT()}) inputs.push_back(each);
     node(fb::Op::group_product, inputs, {rows(grouped, 128)}, {0, 0});
+    std::vector<fb::ViewT> rounded;
+    for (const int64_t each : {256, 16, 32}) rounded.push_back(view(bytes(each), 0, {SizeOf{each, 0}}, {1}));
+    node(fb::Op::quantize_groups, {rows(grouped, 128), {}}, rounded, {1}, {1e-5f, 0.0f});
     route(normed, codes);
     choose(qkv, q, positions, mixed);
   }
@@ -216,6 +219,24 @@ class Decoder {
           of_chosen,
           view(biases, 0, {1, kT, kHeads, 8}, {SizeOf{32, 0}, 32, 8, 1})},
          {view(y, 0, {1, kT, kHeads, kWidth}, {SizeOf{64, 0}, 64, kWidth, 1})}, {3, 4, 1, 0, 1}, {0.25f, 0.0f});
+    attend_to_latents(qkv, q, positions);
+  }
+
+  // Attention whose values are parts of its keys, and a matrix for each head of what comes of it.
+  void attend_to_latents(int32_t qkv, int32_t q, int32_t positions) {
+    fb::CacheT cache;
+    cache.state = 8;
+    cache.num_heads = 1;
+    cache.head_dim = kWidth;
+    cache.value_head_dim = 0;
+    graph_.caches.push_back(std::make_unique<fb::CacheT>(cache));
+    const auto mixed = floats(32), wide = floats(4 * kHidden), heads_of = floats(4 * kHidden);
+    node(fb::Op::attention, {whole(q, kHeads), heads(qkv, 64, 1), {}, row(positions), {}, {}, {}, {}},
+         {view(mixed, 0, {1, kT, kHeads, 8}, {SizeOf{32, 0}, 32, 8, 1})}, {8, 0, 0, 0, 0}, {0.25f, 0.0f});
+    const auto by_heads = [&](int32_t value) {
+      return view(value, 0, {1, SizeOf{4, 0}, kHidden}, {SizeOf{4 * kHidden, 0}, kHidden, 1});
+    };
+    node(fb::Op::float_product, {by_heads(wide), weight(6, fb::Content::tiles), {}, {}}, {by_heads(heads_of)}, {0, -1});
   }
 
   // Two heads of keys and values of 4 heads, 16 wide, out of 128 columns.
