@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from llm_export.program.instructions import Instruction
+from llm_export.program.instructions import Instruction, fixed, number
 
 from .blob import Content, Op, View
-from .graph_builder import MAX_MAP_RANK, GraphBuilder, fixed, integers, number
+from .graph_builder import MAX_MAP_RANK, GraphBuilder, integers
 from .maps import COMPARISONS, FLOAT_BINARY, FLOAT_UNARY, FUNCTIONS, LOGICAL
 from .refusals import Refusal
 from .registry import op

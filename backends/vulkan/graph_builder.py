@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 
 from llm_export.partition.backend import Subgraph
-from llm_export.program.instructions import Dim, Instruction, Numbers
+from llm_export.program.instructions import Dim, Instruction, fixed
 from llm_export.program.specs import WeightSpec
 
 from .blob import Cache, Content, Graph, History, Node, Op, Recurrence, Value, ValueKind, View
@@ -23,10 +23,6 @@ MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.attention)
 ROUNDERS = (Op.quantize, Op.quantize_groups)
 SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed
 Shape = tuple[Dim, ...]
-
-
-def fixed(size: int) -> Dim:
-    return Dim(0, size)
 
 
 def plus(a: Dim, b: Dim) -> Dim:
@@ -52,17 +48,6 @@ def contiguous(sizes: Shape) -> Shape:
 
 def integers(instruction: Instruction, name: str) -> list[int]:
     return [size.constant for size in instruction.attributes[name]]
-
-
-def number(instruction: Instruction, name: str, default: float = 0.0) -> float:
-    value = instruction.attributes.get(name)
-    if value is None:
-        return default
-    return value.values[0] if isinstance(value, Numbers) else float(value[0].constant)
-
-
-def optional(instruction: Instruction, position: int) -> int:
-    return instruction.inputs[position] if position < len(instruction.inputs) else -1
 
 
 class GraphBuilder:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llm_export.program.instructions import Instruction
+from llm_export.program.instructions import Instruction, fixed, number, optional
 from llm_export.program.specs import WeightSpec
 
 from .blob import Op, View
-from .graph_builder import GraphBuilder, fixed, number, optional, product
+from .graph_builder import GraphBuilder, product
 from .refusals import Refusal
 from .registry import ROWS, op
 from .rows import NORM_OF_A_LINEAR

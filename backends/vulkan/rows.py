@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from llm_export.program.instructions import Instruction
+from llm_export.program.instructions import Instruction, fixed, number, optional
 
 from .blob import Op, View
-from .graph_builder import GraphBuilder, Shape, fixed, integers, number, optional
+from .graph_builder import GraphBuilder, Shape, integers
 from .refusals import Refusal
 from .registry import ROWS, op
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-from llm_export.program.instructions import Instruction
+from llm_export.program.instructions import Instruction, fixed, number
 
 from .blob import Content, View
-from .graph_builder import GraphBuilder, contiguous, fixed, integers, number, plus, product
+from .graph_builder import GraphBuilder, contiguous, integers, plus, product
 from .refusals import Refusal
 from .registry import op
 

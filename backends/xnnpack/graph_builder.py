@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from llm_export.partition.backend import Subgraph
-from llm_export.program.instructions import Dim, Instruction, Numbers
+from llm_export.program.instructions import Dim, Instruction, fixed
 from llm_export.program.specs import WeightSpec
 
 from .blob import DType, Function, Graph, Node, Op, Value, ValueKind, WeightForm
@@ -18,22 +18,11 @@ DENSE = (torch.float32, torch.float16, torch.bfloat16)
 Shape = tuple[Dim, ...]
 
 
-def fixed(size: int) -> Dim:
-    return Dim(0, size)
-
-
 def integers(instruction: Instruction, name: str) -> list[int]:
     dims = instruction.attributes[name]
     if any(dim.tokens for dim in dims):
         raise Refusal.GROWING_ATTRIBUTE.of(attribute=name)
     return [dim.constant for dim in dims]
-
-
-def number(instruction: Instruction, name: str, default: float | None = None) -> float:
-    value = instruction.attributes.get(name)
-    if value is None:
-        return default
-    return value.values[0] if isinstance(value, Numbers) else float(value[0].constant)
 
 
 class GraphBuilder:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from llm_export.partition.backend import Backend, Blob, OpTable, Subgraph
-from llm_export.program.instructions import Dim, Instruction
+from llm_export.program.instructions import Dim, Instruction, fixed, number, optional
 
 from .blob import DType, Function, Op, WeightForm
-from .graph_builder import GraphBuilder, fixed, integers, number
+from .graph_builder import GraphBuilder, integers
 from .refusals import MAX_CONSTANT_ELEMENTS, MAX_POWER, Refusal
 
 MAX_CONCATENATED = 5
@@ -253,10 +253,6 @@ def affine(graph: GraphBuilder, x: int, factors: list[tuple[Function, int, float
 
 def rms_norm(graph: GraphBuilder, x: int, weight: int, eps: float, unit_offset: float) -> int:
     return affine(graph, scaled(graph, x, eps), [(Function.multiply, weight, unit_offset)])
-
-
-def optional(instruction: Instruction, position: int) -> int:
-    return instruction.inputs[position] if position < len(instruction.inputs) else -1
 
 
 @op("mote.rms_norm", refuses=(Refusal.SHAPE,))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_export.adapters.peft import LoraModule
+from llm_export.checkpoint.parts import Part
 from llm_export.checkpoint.weights import WRAPPER_PREFIXES
 from llm_export.errors import ProgramError
 from llm_export.program.adapter_file import AdapterBase
@@ -32,14 +33,14 @@ class Base:
     identity: AdapterBase
     exporter_version: str
     places: dict[str, Place]  # by name in the module's state dict
-    other: dict[str, str]  # names of other weights, and what reads them
+    other: dict[str, str]  # names of other weights, and what they are there
 
     def place_of(self, module: LoraModule) -> Place:
         """Errors: ProgramError for a module that is no linear of the base, or of another shape."""
         place = next((self.places[name] for name in _names(module.name) if name in self.places), None)
         if place is None:
             reader = next((self.other[name] for name in _names(module.name) if name in self.other), None)
-            why = f"is read by {reader} there" if reader else "is not there"
+            why = f"is {reader} there" if reader else "is not there"
             leaves = sorted({name.split(".")[-2] for name in self.places if name.count(".")})
             raise ProgramError(
                 f"{module.name}: cannot be adapted in {self.path}: its weight {why}; must be one of the linears "
@@ -75,7 +76,10 @@ def open_base(model: Model, path: Path) -> Base:
         tensor = about["weights"]["tensors"][index]
         sources = tensor["name"].split("+")
         if len(tensor["shape"]) != 2 or not readers & set(LINEARS):
-            other |= dict.fromkeys(sources, ", ".join(sorted(readers)))
+            parts = [Part.of(source) for source in sources]
+            how = "stored as a stack of matrices, read by" if any(parts) else "read by"
+            names = [source if part is None else part.source for source, part in zip(sources, parts, strict=True)]
+            other |= dict.fromkeys(names, f"{how} {', '.join(sorted(readers))}")
             continue
         places |= {place.source: place for place in _split(tensor, sources, path)}
     return Base(path, identity, made["exporter_version"], places, other)

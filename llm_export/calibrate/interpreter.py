@@ -189,7 +189,8 @@ class GraphRun:
             if at not in stacks:
                 spec = self._spec(node.args[at])
                 return self._rounded(spec, rows) if spec.is_rounded else rows
-            spec = replace(stacks[at], sources=(matrix_name(stacks[at].sources[0], expert),), shape=tuple(rows.shape))
+            sources = tuple(matrix_name(source, expert) for source in stacks[at].sources)
+            spec = replace(stacks[at], sources=sources, shape=tuple(rows.shape))
             if inputs is None:
                 found = quantize_for(spec, rows)
             else:
@@ -247,7 +248,7 @@ class GraphRun:
         parts = [constants[name] if name in constants else self.read(name) for name in spec.sources]
         parts = [part[: spec.shape[0]] for part in parts] if spec.takes_first else parts
         parts = [rows(part[:].transpose(-1, -2) if spec.transpose else part) for part in parts]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -2 if len(spec.shape) == 3 else 0)
 
 
 def _whole(part: Tensor) -> Tensor:

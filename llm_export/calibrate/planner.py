@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from llm_export.calibrate.interpreter import NORM_WEIGHT
 from llm_export.calibrate.sensitivity import Probe, SensitivityRun
 from llm_export.capture.methods import Methods
 from llm_export.checkpoint import Checkpoint
@@ -23,7 +24,7 @@ NUM_SEQUENCES = 2  # of the text: how weights compare shows on few tokens
 
 def count_steps(methods: Methods) -> int:
     """Returns how often `plan_bits` calls progress."""
-    return NUM_SEQUENCES * sum("linear" in str(node.target) for node in methods.programs["verify"].graph.nodes)
+    return NUM_SEQUENCES * sum(node.target in NORM_WEIGHT for node in methods.programs["verify"].graph.nodes)
 
 
 def plan_bits(

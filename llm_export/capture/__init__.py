@@ -34,6 +34,7 @@ from llm_export.capture import (  # noqa: F401  (they register)
     recurrent_ops,
     rope,
     sparse_ops,
+    stacks,
 )
 from llm_export.capture.methods import Captured
 from llm_export.capture.programs import with_outputs
@@ -457,6 +458,7 @@ def capture(checkpoint: Checkpoint) -> Captured:
         programs[MTP] = _trace_head(head, context, mode)
         more_weights, more_constants = _weights_and_constants(programs[MTP], model, checkpoint)
         weights, constants = more_weights | weights, more_constants | constants
+    stacks.separate(programs.values(), weights)
     return Captured(programs, list(context.states), weights, constants, model_type=model_type)
 
 

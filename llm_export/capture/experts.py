@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -35,10 +36,23 @@ def _recognise(module: nn.Module, model_type: str) -> dict:
         found = ops.gate_experts(x, **attributes)
         if found.shape == expected.shape and torch.allclose(found, expected, rtol=1e-5, atol=1e-5):
             return attributes
-    raise UnsupportedError(
+    raise _no_gate(gate, type(module).__name__, model_type)
+
+
+@torch.no_grad()
+def function_of(activation: Callable[[Tensor], Tensor], model_type: str) -> str:
+    """Returns which of `ops.GATES` an activation of experts computes. Errors: UnsupportedError if none"""
+    x = torch.randn(4, 64, generator=torch.Generator().manual_seed(0)) * 12
+    for name, function in ops.GATES.items():
+        if torch.allclose(function(x), activation(x), rtol=1e-5, atol=1e-5):
+            return name
+    raise _no_gate(activation, type(activation).__name__, model_type)
+
+
+def _no_gate(gate: Callable, owner: str, model_type: str) -> UnsupportedError:
+    return UnsupportedError(
         model_type,
-        f"the activation of its experts ({type(module).__name__} at {place_of(gate)}) is none that mote::moe_experts"
-        " offers",
+        f"the activation of its experts ({owner} at {place_of(gate)}) is none that mote::moe_experts offers",
         "Add it to llm_export/capture/ops.py and to the kernel",
     )
 

@@ -17,14 +17,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
 from torch.fx.node import map_arg
 
 from llm_export.capture.methods import Captured
-from llm_export.capture.programs import copy_program
+from llm_export.capture.programs import add_call, add_parameter, copy_program, erase_unused
 from llm_export.checkpoint.parts import part_name
 from llm_export.program.specs import WeightSpec
 
@@ -79,21 +77,10 @@ def absorb(captured: Captured) -> Captured:
             if latent is not None:
                 width = _Rewrite(program, names, weights, node).run(latent)
                 states[state] = replace(captured.states[state], num_heads=1, head_dim=width, value_head_dim=0)
-        _erase_unused(program)
+        erase_unused(program)
     read = {spec.target for program in programs.values() for spec in program.graph_signature.input_specs}
     weights = {name: spec for name, spec in weights.items() if name in read}
     return replace(captured, programs=programs, states=states, weights=weights)
-
-
-def _erase_unused(program: ExportedProgram) -> None:
-    """Erases what nothing reads any more, weights too."""
-    program.graph.eliminate_dead_code()
-    placeholders = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
-    for spec in list(program.graph_signature.input_specs):
-        if spec.kind != InputKind.USER_INPUT and not placeholders[spec.arg.name].users:
-            program.graph.erase_node(placeholders[spec.arg.name])
-            program.graph_signature.input_specs.remove(spec)
-    program.graph_module.recompile()
 
 
 def _find(node: Node, names: dict[str, str], weights: dict[str, WeightSpec]) -> _Latent | None:
@@ -223,8 +210,6 @@ class _Rewrite:
 
     def __init__(self, program: ExportedProgram, names: dict[str, str], weights: dict[str, WeightSpec], node: Node):
         self.program, self.names, self.weights, self.node = program, names, weights, node
-        values = (other.meta.get("val") for other in program.graph.nodes)
-        self.mode = next(value.fake_mode for value in values if isinstance(value, FakeTensor))
 
     def run(self, latent: _Latent) -> int:
         """Returns the width of a key."""
@@ -269,22 +254,10 @@ class _Rewrite:
         name = part_name(spec.sources[0], linear.heads, linear.start, linear.stop)
         rows = linear.stop - linear.start
         shape = (linear.heads, spec.shape[1], rows) if transpose else (linear.heads, rows, spec.shape[1])
-        with self.program.graph.inserting_before(next(iter(self.program.graph.nodes))):
-            node = self.program.graph.placeholder("w_" + "".join(c if c.isalnum() else "_" for c in name))
-        with self.mode:
-            node.meta["val"] = torch.empty(shape, dtype=torch.float32, device="cpu")
-        entry = InputSpec(InputKind.PARAMETER, TensorArgument(name=node.name), target=name, persistent=None)
-        self.program.graph_signature.input_specs.insert(0, entry)
-        self.program.state_dict[name] = torch.nn.Parameter(node.meta["val"], requires_grad=False)
+        node = add_parameter(self.program, name, shape)
         self.names[node.name] = name
         self.weights[name] = WeightSpec((name,), shape, spec.dtype, transpose=transpose)
         return node
 
     def _call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
-        with self.program.graph.inserting_before(self.node):
-            node = self.program.graph.call_function(target, args, kwargs)
-        node.meta.update({k: self.node.meta[k] for k in ("nn_module_stack", "stack_trace") if k in self.node.meta})
-        values = map_arg((args, kwargs), lambda argument: argument.meta["val"])
-        with self.mode:
-            node.meta["val"] = target(*values[0], **values[1])
-        return node
+        return add_call(self.program, self.node, target, *args, **kwargs)

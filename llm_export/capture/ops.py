@@ -362,3 +362,16 @@ def moe_experts(x, indices, weights, gate_up, down, gate_up_bias=None, down_bias
         y = F.linear(round_input(y, activations), down[expert], bias)
         out.index_add_(0, rows, y * weights[rows, slots, None].to(y.dtype))
     return out
+
+
+@define(
+    "expert_linear(Tensor x, Tensor indices, Tensor weight, *, str activations='float') -> Tensor",
+    lambda x, indices, weight, **attributes: x.new_empty(*indices.shape, weight.shape[1]),
+)
+def expert_linear(x, indices, weight, *, activations="float"):
+    x = round_input(x, activations)
+    y = x.new_empty(*indices.shape, weight.shape[1])
+    for expert in indices.unique().tolist():
+        rows, slots = torch.where(indices == expert)
+        y[rows, slots] = F.linear(x[rows], weight[expert])
+    return y

@@ -1,14 +1,17 @@
-"""Copies of captured graphs."""
+"""Copies of captured graphs, and parameters that graphs gain and lose."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
 
 
 def copy_program(program: ExportedProgram) -> ExportedProgram:
@@ -31,12 +34,46 @@ def with_outputs(program: ExportedProgram, indices: Sequence[int]) -> ExportedPr
     output.args = (tuple(output.args[0][index] for index in indices),)
     signature = program.graph_signature
     signature.output_specs[:] = [signature.output_specs[index] for index in indices]
+    erase_unused(program)
+    return program
+
+
+def erase_unused(program: ExportedProgram) -> None:
+    """Erases what nothing reads, weights too."""
     program.graph.eliminate_dead_code()
     placeholders = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
-    for spec in list(signature.input_specs):
+    for spec in list(program.graph_signature.input_specs):
         node = placeholders[spec.arg.name]
         if spec.kind != InputKind.USER_INPUT and not node.users:
             program.graph.erase_node(node)
-            signature.input_specs.remove(spec)
+            program.graph_signature.input_specs.remove(spec)
     program.graph_module.recompile()
-    return program
+
+
+def fake_mode(program: ExportedProgram) -> FakeTensorMode:
+    values = (node.meta.get("val") for node in program.graph.nodes)
+    return next(value.fake_mode for value in values if isinstance(value, FakeTensor))
+
+
+def add_parameter(program: ExportedProgram, name: str, shape: Sequence[int]) -> Node:
+    """Returns a float32 parameter that the graph reads under this name from now on."""
+    mode = fake_mode(program)
+    with program.graph.inserting_before(next(iter(program.graph.nodes))):
+        node = program.graph.placeholder("w_" + "".join(c if c.isalnum() else "_" for c in name))
+    with mode:
+        node.meta["val"] = torch.empty(shape, dtype=torch.float32, device="cpu")
+    entry = InputSpec(InputKind.PARAMETER, TensorArgument(name=node.name), target=name, persistent=None)
+    program.graph_signature.input_specs.insert(0, entry)
+    program.state_dict[name] = torch.nn.Parameter(node.meta["val"], requires_grad=False)
+    return node
+
+
+def add_call(program: ExportedProgram, before: Node, target: Callable, *args: Any, **kwargs: Any) -> Node:
+    """Inserts a call in front of a node, with that node's origin and the fake value that the op computes."""
+    with program.graph.inserting_before(before):
+        node = program.graph.call_function(target, args, kwargs)
+    node.meta.update({key: before.meta[key] for key in ("nn_module_stack", "stack_trace") if key in before.meta})
+    values = map_arg((args, kwargs), lambda argument: argument.meta["val"])
+    with fake_mode(program):
+        node.meta["val"] = target(*values[0], **values[1])
+    return node

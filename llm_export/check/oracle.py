@@ -20,7 +20,7 @@ from llm_export.capture import architectures, parameters_on_meta
 from llm_export.capture.hadamard import inverse_hadamard
 from llm_export.capture.ops import round_input
 from llm_export.checkpoint import Checkpoint
-from llm_export.checkpoint.parts import Part
+from llm_export.checkpoint.parts import Part, part_name
 from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import QuantizedWeight, joined, matrix_name, quantize_for
 from llm_export.quantize.torchao_quiet import IntxUnpackedToInt8Tensor
@@ -29,6 +29,7 @@ META = torch.device("meta")
 FULL_BYTES = 1 << 30  # float32 parameters up to this size may all be held in memory
 BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in the cache
 PRODUCTS = {F.linear, torch.matmul, torch.bmm, Tensor.matmul, Tensor.__matmul__, Tensor.bmm}  # of (x, weight)
+PARTS = {Tensor.__getitem__, Tensor.view, Tensor.transpose, Tensor.T.__get__}
 BLOCKED_ELEMENTS = 1 << 24  # linears larger than this are multiplied in blocks of rows
 
 
@@ -46,7 +47,7 @@ class Oracle:
     ):  # fmt: skip
         self.reader = checkpoint.weights
         self.setup = checkpoint.embedding
-        self.weights = {spec.sources[0]: spec for spec in (weights or {}).values()}
+        self.weights = {source: spec for spec in (weights or {}).values() for source in spec.sources}
         self._parts: dict[str, list[tuple[Part, WeightSpec]]] = {}
         for source, spec in self.weights.items():
             if spec.bits and (part := Part.of(source)) is not None:
@@ -178,9 +179,9 @@ class Oracle:
             return self._with_parts(self._source[id(parameter)], stored.to(torch.float32))
         if stored.dim() == 3:
             if getattr(module, "is_transposed", False):  # expert modules of transformers say so
-                stack = self._stack(parameter, stored.mT, spec).mT.contiguous()
+                stack = self._stack(self._source[id(parameter)], stored.mT, spec).mT.contiguous()
             else:
-                stack = self._stack(parameter, stored, spec)
+                stack = self._stack(self._source[id(parameter)], stored, spec)
             if spec.activations != "float":
                 stack.prepare_input = lambda x: round_input(x, spec.activations)
             return stack
@@ -199,17 +200,18 @@ class Oracle:
         return _dequantized(stored, spec)
 
     def _with_parts(self, name: str, weight: Tensor) -> Tensor:
-        """Rounds those rows of a weight that the file has as stacks of matrices of heads."""
+        """Rounds those rows of a weight that the file has as stacks of matrices."""
         for part, spec in self._parts.get(name, ()):
             weight = weight.clone()
             matrices = part.take(weight)
-            rows = matrices.mT if spec.transpose else matrices
-            rounded = torch.stack([_dequantized(matrix, spec) for matrix in rows])
+            rounded = self._stack(part_name(*part), matrices.mT if spec.transpose else matrices, spec)
             matrices.copy_(rounded.mT if spec.transpose else rounded)
+            if spec.activations != "float":  # of experts or groups, which have all rows
+                weight.prepare_input = lambda x, activations=spec.activations: round_input(x, activations)
         return weight
 
-    def _stack(self, parameter: nn.Parameter, matrices: Tensor, spec: WeightSpec) -> Tensor:
-        names = [matrix_name(self._source[id(parameter)], index) for index in range(len(matrices))]
+    def _stack(self, name: str, matrices: Tensor, spec: WeightSpec) -> Tensor:
+        names = [matrix_name(name, index) for index in range(len(matrices))]
         found = map(self.calibrated.get, names)
         parts = zip(found, matrices, strict=True)
         return torch.stack([_dequantized(rows, spec) if part is None else part.dequantize() for part, rows in parts])
@@ -279,8 +281,8 @@ def build_eager_model(checkpoint: Checkpoint) -> nn.Module:
 class _WeightUses(TorchFunctionMode):
     """Answers each F.embedding from the checkpoint, and does to the input of each product what its weight wants.
 
-    The weight may be one of a stack: what is taken out of a tensor that wants something wants it too. Here and not in
-    modules, because some do more in their forward, and some multiply by the weight of another.
+    The weight may be one of a stack: what is part or view of a tensor that wants something wants it too. Here and not
+    in modules, because some do more in their forward, and some multiply by the weight of another.
     """
 
     def __init__(self, oracle: Oracle):
@@ -294,7 +296,7 @@ class _WeightUses(TorchFunctionMode):
         found = self.oracle.rows(args[1], args[0]) if func is F.embedding else None
         if found is None:
             found = func(*args, **(kwargs or {}))
-        if func is Tensor.__getitem__ and (prepare_input := getattr(args[0], "prepare_input", None)) is not None:
+        if func in PARTS and (prepare_input := getattr(args[0], "prepare_input", None)) is not None:
             found.prepare_input = prepare_input
         return found
 

@@ -21,7 +21,10 @@ from llm_export.program.instructions import Lowered, LoweredMethod
 from llm_export.program.specs import WeightSpec
 
 # Arguments of these ops may be stored in any format; every other weight is stored as the op's dtype.
-MATRIX_ARGUMENTS = {"linear": {1}, "gated_linear": {1}, "embedding": {1}, "head_linear": {1}, "moe_experts": {3, 4}}
+MATRIX_ARGUMENTS = {
+    "linear": {1}, "gated_linear": {1}, "embedding": {1}, "head_linear": {1}, "expert_linear": {2},
+    "moe_experts": {3, 4},
+}  # fmt: skip
 
 
 def lower(fused: Fused) -> Lowered:

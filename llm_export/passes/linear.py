@@ -14,7 +14,7 @@ from torch.fx import Node
 from llm_export.capture.methods import Methods
 from llm_export.passes.edit import Editor, argument, is_call, rank
 from llm_export.program.specs import WeightSpec
-from llm_export.quantize.uses import EXPERTS, takes_first
+from llm_export.quantize.uses import EXPERT_LINEARS, EXPERTS, HEADS, takes_first
 
 TRANSPOSES = ("aten.t.default", "aten.transpose.int", "aten.permute.default", "aten.numpy_T.default")
 
@@ -47,7 +47,13 @@ def canonical_linear(program: ExportedProgram, methods: Methods) -> ExportedProg
 
 
 def canonical_experts(program: ExportedProgram, methods: Methods) -> ExportedProgram:
+    """Says how products with stacks round their inputs, and stores stacks as kernels read them."""
     editor = Editor(program, methods)
+    for node in editor.calls("mote.head_linear.default", "mote.expert_linear.default"):
+        at = {**HEADS, **EXPERT_LINEARS}[node.target]
+        spec = editor.weight(node.args[at])
+        if spec is not None:
+            node.kwargs = {**node.kwargs, "activations": spec.activations}
     for node in editor.calls("mote.moe_experts.default"):
         for stack in [x for x in node.args if isinstance(x, Node) and takes_first(x)]:
             spec = editor.weight(stack.args[0])

@@ -70,6 +70,24 @@ class Instruction:
     origin: str = ""  # module path in the Hugging Face model
 
 
+def fixed(size: int) -> Dim:
+    """A size that does not grow."""
+    return Dim(0, size)
+
+
+def number(instruction: Instruction, name: str, default: float = 0.0) -> float:
+    """A numeric attribute, floating or whole; default: where it is absent"""
+    value = instruction.attributes.get(name)
+    if value is None:
+        return default
+    return value.values[0] if isinstance(value, Numbers) else float(value[0].constant)
+
+
+def optional(instruction: Instruction, position: int) -> int:
+    """The value that an instruction reads at a position; -1: none"""
+    return instruction.inputs[position] if position < len(instruction.inputs) else -1
+
+
 @dataclass
 class LoweredMethod:
     name: str

@@ -72,8 +72,9 @@ class StoredRows(NamedTuple):
 class WeightSpec:
     """How one stored weight is made from the checkpoint.
 
-    `sources` are names in the module's state dict, concatenated along dimension 0 after `transpose` was applied to
-    each; for a constant of the graph there is one source, a key of `Methods.constants`.
+    `sources` are names in the state dict, or of parts of them, concatenated after `transpose` was applied to each:
+    along dimension 0, in a stack along the rows of each matrix. For a constant of the graph there is one source, a key
+    of `Methods.constants`.
     """
 
     sources: tuple[str, ...]
@@ -88,7 +89,7 @@ class WeightSpec:
     # "grouped_int8": they quantise it in groups of 32 columns
     activations: str = "float"
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
-    source_rows: tuple[int, ...] = ()  # of a weight that passes merged: rows of each source
+    source_rows: tuple[int, ...] = ()  # of a merged weight: rows of each source, in a stack of each matrix
     takes_first: bool = False  # a stack of which only the first shape[0] matrices are stored
 
     @property

@@ -115,16 +115,20 @@ def _with_format(
         return spec
     if group_size != wanted and not per_channel:
         notes.setdefault(f"in_features is not a multiple of {wanted}, groups of {group_size}", []).append(spec.name)
-    # What a matrix of heads multiplies has few columns, and their errors would go through a softmax.
-    activations = "float" if use.kind in ("embedding", "heads") else scheme.activations
+    activations = _rounding(use, scheme)
     if activations == "int8":
         activations = INPUTS[recipe.inputs]
     return replace(spec, bits=scheme.bits, group_size=group_size, per_channel=per_channel, activations=activations)
 
 
 def _as_stored(spec: WeightSpec, use: Use, format: StoredFormat, scheme: Scheme) -> WeightSpec:
-    activations = "float" if use.kind == "embedding" else scheme.activations
+    activations = _rounding(use, scheme)
     return replace(spec, bits=format.bits, group_size=format.group_size, scales=format.scales, activations=activations)
+
+
+def _rounding(use: Use, scheme: Scheme) -> str:
+    """How inputs are rounded: not those of matrices of heads, which are short, and whose errors meet a softmax."""
+    return "float" if use.kind in ("embedding", "heads") else scheme.activations
 
 
 def _nearest(stored: StoredAs, scheme: Scheme) -> Scheme:

@@ -50,7 +50,9 @@ def encode(
     parts = [_part(spec, read, name) if found[name] is None else found[name] for name in spec.sources]
     _check_shapes(spec, parts)
     if spec.bits == 0:
-        yield from _dense(spec, parts)
+        is_joined = len(parts) > 1 and len(spec.shape) == 3
+        for each in zip(*parts, strict=True) if is_joined else (parts,):
+            yield from _dense(spec, each)
         return
 
     def tiles(block: _Block) -> np.ndarray:
@@ -107,9 +109,11 @@ def _in_order(function: Callable[[_Block], np.ndarray], items: Iterator[_Block])
 
 
 def _check_shapes(spec: WeightSpec, parts: list[Tensor]) -> None:
-    rows = sum(part.shape[0] for part in parts) if spec.shape else 0
-    tails = {tuple(part.shape[1:]) for part in parts}
-    found = (rows, *next(iter(tails))) if spec.shape else tuple(parts[0].shape)
+    at = len(spec.shape) - 2 if len(spec.shape) == 3 else 0
+    rows = sum(part.shape[at] for part in parts) if spec.shape else 0
+    tails = {(*part.shape[:at], *part.shape[at + 1 :]) for part in parts}
+    tail = next(iter(tails))
+    found = (*tail[:at], rows, *tail[at:]) if spec.shape else tuple(parts[0].shape)
     if len(tails) != 1 or found != tuple(spec.shape):
         shapes = ", ".join(str(list(part.shape)) for part in parts)
         raise FileError(f"{spec.name}: the checkpoint has shape {shapes}; the program needs {list(spec.shape)}")
@@ -133,10 +137,9 @@ def _matrices(
     if len(parts[0].shape) == 2:
         yield parts
         return
-    for name, part in zip(names, parts, strict=True):
-        for index, matrix in enumerate(part):
-            found = known(matrix_name(name, index))
-            yield [matrix if found is None else found]
+    for index, matrices in enumerate(zip(*parts, strict=True)):
+        found = [known(matrix_name(name, index)) for name in names]
+        yield [matrix if part is None else part for matrix, part in zip(matrices, found, strict=True)]
 
 
 def _row_blocks(parts: list[Tensor], row_elements: int) -> Iterator[_Block]:

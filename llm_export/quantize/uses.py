@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 
 import torch
@@ -19,7 +20,9 @@ LINEARS = {aten.linear.default: 1, torch.ops.mote.linear.default: 1, torch.ops.m
 PRODUCTS = {aten.addmm.default: 2, aten.mm.default: 1, aten.matmul.default: 1}
 EMBEDDINGS = {aten.embedding.default: (0, 1), torch.ops.mote.embedding.default: (1, 0)}  # positions of weight and ids
 EXPERTS = {torch.ops.mote.moe_experts.default: (3, 4)}
+EXPERT_LINEARS = {torch.ops.mote.expert_linear.default: 2}
 HEADS = {torch.ops.mote.head_linear.default: 1}
+ATTENTION = {torch.ops.mote.attention.default, torch.ops.mote.attention_lse.default}
 TRANSPOSES = {aten.t.default, aten.transpose.int, aten.permute.default, aten.numpy_T.default}
 # Ops that a router's scores pass on their way to the choice of experts.
 ROUTING_STEPS = {
@@ -27,6 +30,8 @@ ROUTING_STEPS = {
     "clone", "sqrt", "softplus", "masked_fill", "where", "sum", "expand", "scatter", "gather", "neg", "exp", "tanh",
 }  # fmt: skip
 MAX_ROUTING_STEPS = 12
+MOVES = {*TRANSPOSES, aten.cat.default}  # of queries on their way into attention
+MAX_MOVES = 3
 
 
 @dataclass
@@ -34,7 +39,8 @@ class Use:
     """One stored weight: its names in the state dict, what reads it, and its in_features."""
 
     names: list[str] = field(default_factory=list)
-    # linear, product, head, embedding, experts, expert_products, heads, other; products read their weight transposed
+    # linear (of groups of features too), product, head, embedding, experts, expert_products, heads, other; products
+    # read their weight transposed
     kinds: set[str] = field(default_factory=set)
 
     @property
@@ -137,10 +143,11 @@ class _Graph:
             weight_at, ids_at = EMBEDDINGS[target]
             if user.args[weight_at] is weight and user.args[ids_at] in self.from_ids:
                 return {"embedding"}
-        if target in EXPERTS and any(user.args[i] is weight for i in EXPERTS[target]):
+        stacks = EXPERTS.get(target) or (EXPERT_LINEARS.get(target),)
+        if any(at is not None and user.args[at] is weight for at in stacks):
             return {"expert_products" if transposed else "experts"}
         if target in HEADS and user.args[HEADS[target]] is weight and not transposed:
-            return {"heads"}
+            return {"heads" if _meets_attention(user) else "linear"}
         return {"other"}
 
     def _linear(self, user: Node, kind: str) -> str:
@@ -191,6 +198,17 @@ def _reachable(start: Node) -> set[Node]:
     return seen
 
 
+def _meets_attention(product: Node) -> bool:
+    """Whether a product for each head is of what attention gives as it is, or goes into it."""
+    level = [product]
+    for _ in range(MAX_MOVES):
+        if any(user.target in ATTENTION for node in level for user in node.users):
+            return True
+        level = [user for node in level for user in node.users if user.target in MOVES]
+    source = product.args[0]
+    return source.target in ATTENTION or source.target is operator.getitem and source.args[0].target in ATTENTION
+
+
 def _is_router(linear: Node) -> bool:
     """Says whether the linear's output decides, after a few pointwise steps, which experts run."""
     level = [linear]
@@ -204,8 +222,8 @@ def _is_router(linear: Node) -> bool:
 
 def _chooses_experts(user: Node, scores: Node) -> bool:
     """Whether `user` takes the scores as such, not as what the experts compute on."""
-    if user.target in EXPERTS:
-        return scores in user.args[1:3]
+    if user.target in EXPERTS or user.target in EXPERT_LINEARS:
+        return scores in user.args[1 : EXPERTS.get(user.target, (2,))[0]]
     return _op_name(user) in ("topk", "sort")
 
 

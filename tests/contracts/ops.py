@@ -201,4 +201,6 @@ CASES = [
          softcapped_experts, {"gate_softcap": 0.5, "up_softcap": 0.7}),
     Case("moe_experts", "concatenated", inputs(normal(5, 8), chosen_experts, normal(5, 2), normal(4, 12, 8),
                                                normal(4, 8, 6)), experts),
+    Case("expert_linear", "a matrix of each choice", inputs(normal(5, 8), chosen_experts, normal(4, 6, 8)),
+         lambda x, chosen, w: torch.einsum("nd,nkmd->nkm", x.double(), w.double()[chosen])),
 ]  # fmt: skip

@@ -46,6 +46,8 @@ def test_a_type_under_another_name_runs_without_a_change(model_type, tmp_path, m
          r"Mote has no op for its layers of type 'compressed_sparse_attention' \((modeling|configuration)_qwen3\.py"),
         ("olmoe", {"hidden_act": "quick_gelu"},
          r"the activation of its experts \(OlmoeExperts at moe\.py:\d+\) is none that mote::moe_experts offers"),
+        ("jetmoe", {"activation_function": "quick_gelu"},
+         r"the activation of its experts \(QuickGELUActivation at activations\.py:\d+\) is none that mote::moe_exp"),
         ("doge", {"is_moe": True},
          r"its router \(modeling_doge\.py:\d+\) mixes the scores of different tokens of a call"),
     ],

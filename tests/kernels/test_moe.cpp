@@ -1,4 +1,4 @@
-// mote.moe_experts against a sum over the chosen experts in double.
+// mote.moe_experts against a sum over the chosen experts in double, mote.expert_linear against their products.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -185,6 +185,61 @@ std::vector<Setting> settings() {
 
 INSTANTIATE_TEST_SUITE_P(Settings, Moe, testing::ValuesIn(settings()),
                          [](const auto& one) { return std::string(one.param.name); });
+
+Owned run_linear(const Setting& s, const Owned& weight, const Owned& x, const Owned& indices, int threads) {
+  OpCall call("mote.expert_linear");
+  call.input(x).input(indices).input(weight).text("activations", s.activations);
+  call.output(DType::kFloat32, {x.tensor.size(0), kChosen, weight.tensor.size(1)});
+  const Status status = call.run(threads);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return std::move(call.result());
+}
+
+TEST_P(Moe, products_agree_with_double_and_are_equal_to_the_bit_for_threads_and_chunks) {
+  const Setting& s = GetParam();
+  const Model model = random_model(s);
+  const int64_t rows = model.gate_up.tensor.size(1), tokens = 90;
+  const Routed in = random_routed(s, tokens);
+  std::vector<double> expected;
+  for (int64_t choice = 0; choice < tokens * kChosen; ++choice) {
+    const float* x = in.x.as<float>() + choice / kChosen * s.width;
+    for (int64_t row = in.indices.as<int64_t>()[choice] * rows, r = 0; r < rows; ++r) {
+      double sum = 0;
+      for (int64_t d = 0; d < s.width; ++d) {
+        sum += model.gate_up_values[static_cast<size_t>((row + r) * s.width + d)] * static_cast<double>(x[d]);
+      }
+      expected.push_back(sum);
+    }
+  }
+  const Owned whole = run_linear(s, model.gate_up, in.x, in.indices, 3);
+  EXPECT_LT(relative_error(whole.as<float>(), expected), s.tolerance);
+  EXPECT_TRUE(same_bits(whole, run_linear(s, model.gate_up, in.x, in.indices, 1)));
+  for (const int64_t t : {0, 17, 89}) {
+    const float* x = in.x.as<float>() + t * s.width;
+    const int64_t* chosen = in.indices.as<int64_t>() + t * kChosen;
+    const Owned one = run_linear(s, model.gate_up, floats({1, s.width}, std::vector<float>(x, x + s.width)),
+                                 integers({1, kChosen}, std::vector<int64_t>(chosen, chosen + kChosen)), 2);
+    EXPECT_EQ(0, std::memcmp(one.bytes.data(), whole.as<float>() + t * kChosen * rows,
+                             static_cast<size_t>(kChosen * rows) * sizeof(float)));
+  }
+}
+
+TEST(ExpertLinearRefuses, experts_and_operands_that_do_not_fit) {
+  const auto status = [](const Shape& x, int64_t index, const Shape& weight, const Shape& y) {
+    OpCall call("mote.expert_linear");
+    const Owned a = random_floats(x, 1), b = integers({3, 2}, {0, 1, 2, 3, 0, index}), c = random_floats(weight, 2);
+    call.input(a).input(b).input(c).output(DType::kFloat32, y);
+    return call.run().code();
+  };
+  EXPECT_EQ(Code::kOk, status({3, 8}, 3, {4, 6, 8}, {3, 2, 6}));
+  for (const int64_t index : {int64_t{-1}, int64_t{4}, INT64_MAX}) {
+    EXPECT_EQ(Code::kInvalidArgument, status({3, 8}, index, {4, 6, 8}, {3, 2, 6}));
+  }
+  EXPECT_EQ(Code::kInvalidProgram, status({4, 8}, 3, {4, 6, 8}, {4, 2, 6}));
+  EXPECT_EQ(Code::kInvalidProgram, status({3, 8}, 3, {4, 6, 7}, {3, 2, 6}));
+  EXPECT_EQ(Code::kInvalidProgram, status({3, 8}, 3, {6, 8}, {3, 2, 6}));
+  EXPECT_EQ(Code::kInvalidProgram, status({3, 8}, 3, {4, 6, 8}, {3, 2, 8}));
+}
 
 TEST(MoeRefuses, experts_that_do_not_exist) {
   const Setting s{.name = "plain"};

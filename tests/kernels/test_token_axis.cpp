@@ -170,6 +170,8 @@ const std::vector<Case> kCases = {
     {"mote.linear_attention", {kHeads, kHeads, kHeads}, {}, {1, 4, kT, 8}, kMixesTokens},
     {"mote.moe_experts", {kRows, {{kT, 2}, kFirst}, {{kT, 2}, kFirst}, {{4, 6, 8}}, {{4, 8, 3}}}, {}, {kT, 8}, kFirst},
     {"mote.moe_experts", {kRows, {{8, 2}}, {{8, 2}}, {{4, 6, 8}}, {{4, 8, 3}}}, {}, {kT, 8}, kMixesTokens},
+    {"mote.expert_linear", {kRows, {{kT, 2}, kFirst}, {{4, 6, 8}}}, {}, {kT, 2, 6}, kFirst},
+    {"mote.expert_linear", {kRows, {{8, 2}}, {{4, 6, 8}}}, {}, {8, 2, 6}, kMixesTokens},
 };
 
 TEST(TokenAxis, rules_say_where_tokens_go) {

@@ -19,7 +19,7 @@ def materialize(spec: WeightSpec, methods: Methods, read: Callable[[str], Tensor
     parts = [methods.constants[name] if name in methods.constants else read(name) for name in spec.sources]
     parts = [part[: spec.shape[0]] if spec.takes_first else part for part in parts]
     parts = [part.transpose(-1, -2) if spec.transpose else part for part in parts]
-    value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=0)
+    value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2 if len(spec.shape) == 3 else 0)
     return value.float() if value.is_floating_point() else value
 
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "base/large_files.h"
-#include "kernels/formats.h"
-#include "kernels/ops/moe/routing.h"
+#include "kernels/ops/moe/parts.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/math.h"
 #include "kernels/support/rows.h"
@@ -13,35 +11,13 @@ namespace mote {
 
 namespace {
 
-constexpr int64_t kBlocksAtOnce = kTokensAtOnce / kTokenBlock;
-constexpr int64_t kWide = kMaxStreams * kTileRows;
-
 // One thread's results of a strip of rows, and the kernels' own memory.
 size_t thread_bytes(const Call& call) {
   const MoeParams& params = call.get_params<MoeParams>();
   const size_t own = std::max(params.gate_up.scratch_bytes(matrix_of(*call.inputs[kGateUp], 0)),
                               params.down.scratch_bytes(matrix_of(*call.inputs[kDown], 0)));
-  return array_bytes<float>(kTokensAtOnce * kWide) + array_bytes<std::byte>(static_cast<int64_t>(own));
+  return expert_thread_bytes(own);
 }
-
-// Working memory of each thread.
-struct Buffers {
-  std::byte* bytes = nullptr;
-  int64_t stride = 0;
-
-  float* results(int thread) const { return reinterpret_cast<float*>(bytes + thread * stride); }
-  std::byte* scratch(int thread) const { return bytes + thread * stride + array_bytes<float>(kTokensAtOnce * kWide); }
-};
-
-// Some sorted choices of one expert.
-struct Part {
-  int64_t expert;
-  int64_t first;  // choice
-  int64_t count;  // at most kTokensAtOnce
-  int64_t first_block;
-  int64_t num_blocks;
-  int thread;
-};
 
 // The weight rows of 16 features of the hidden layer, and where their ups begin in a row of products.
 struct GateStreams {
@@ -101,34 +77,17 @@ void finish_hidden(const MoeParams& params, const float* row, int64_t up, const 
 
 // Features [16 block, ...) of the hidden layer for some choices of an expert.
 void hidden_block(const MoeParams& params, const Matrix& matrix, const float* bias, const Activations& x,
-                  const Part& part, int64_t block, float* hidden, int64_t features, const Buffers& buffers) {
+                  const ExpertPart& part, int64_t block, float* hidden, int64_t features,
+                  const ExpertBuffers& buffers) {
   const int64_t n = block * kTileRows, width = std::min<int64_t>(kTileRows, features - n);
   const GateStreams parts = gate_streams(params.layout, matrix, features, n);
   float* results = buffers.results(part.thread);
   multiply_streams(params.gate_up.of(part.count), matrix, parts.streams, x, part.first_block, part.num_blocks, results,
-                   kWide, buffers.scratch(part.thread));
+                   kExpertWide, buffers.scratch(part.thread));
   for (int64_t i = 0; i < part.count; ++i) {
-    finish_hidden(params, results + i * kWide, parts.up, bias, features, n, width,
+    finish_hidden(params, results + i * kExpertWide, parts.up, bias, features, n, width,
                   hidden + (part.first + i) * features + n);
   }
-}
-
-// body(part, block of 16 rows) for each chosen expert, each block of its output rows, and its choices in parts.
-template <typename Body>
-void for_each_expert_block(const Routing& routing, int64_t outputs, int64_t work, ThreadPool& threads,
-                           const Body& body) {
-  const int64_t blocks = (outputs + kTileRows - 1) / kTileRows;
-  threads.parallel_for(routing.num_active * blocks, row_grain(work), [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t index = begin; index < end; ++index) {
-      const int64_t expert = routing.active[index / blocks], last = routing.first_block[expert + 1];
-      for (int64_t first = routing.first_block[expert]; first < last; first += kBlocksAtOnce) {
-        const int64_t end_block = std::min(first + kBlocksAtOnce, last);
-        const int64_t choice = routing.blocks[first];
-        body(Part{expert, choice, routing.blocks[end_block] - choice, first, end_block - first, thread},
-             index % blocks);
-      }
-    }
-  });
 }
 
 const float* expert_bias(const Tensor* bias, int64_t expert) {
@@ -136,10 +95,10 @@ const float* expert_bias(const Tensor* bias, int64_t expert) {
 }
 
 void compute_hidden(const Call& call, const Routing& routing, const Activations& x, float* hidden,
-                    const Buffers& buffers, ThreadPool& threads) {
+                    const ExpertBuffers& buffers, ThreadPool& threads) {
   const MoeParams& params = call.get_params<MoeParams>();
   const int64_t features = call.inputs[kDown]->size(2);
-  for_each_expert_block(routing, features, x.width, threads, [&](const Part& part, int64_t block) {
+  for_each_expert_strip(routing, features, kTileRows, x.width, threads, [&](const ExpertPart& part, int64_t block) {
     hidden_block(params, matrix_of(*call.inputs[kGateUp], part.expert),
                  expert_bias(optional_input(call, kGateUpBias), part.expert), x, part, block, hidden, features,
                  buffers);
@@ -147,30 +106,22 @@ void compute_hidden(const Call& call, const Routing& routing, const Activations&
 }
 
 void compute_outputs(const Call& call, const Routing& routing, const Activations& hidden, float* outputs,
-                     const Buffers& buffers, ThreadPool& threads) {
+                     const ExpertBuffers& buffers, ThreadPool& threads) {
   const MoeParams& params = call.get_params<MoeParams>();
   const int64_t width = call.inputs[kX]->size(1);
-  for_each_expert_block(routing, width, hidden.width, threads, [&](const Part& part, int64_t block) {
+  for_each_expert_strip(routing, width, kTileRows, hidden.width, threads, [&](const ExpertPart& part, int64_t block) {
     const float* bias = expert_bias(optional_input(call, kDownBias), part.expert);
     const int64_t n = block * kTileRows, rows = std::min<int64_t>(kTileRows, width - n);
     float* results = buffers.results(part.thread);
     Streams streams;
     streams.add(n);
     multiply_streams(params.down.of(part.count), matrix_of(*call.inputs[kDown], part.expert), streams, hidden,
-                     part.first_block, part.num_blocks, results, kWide, buffers.scratch(part.thread));
+                     part.first_block, part.num_blocks, results, kExpertWide, buffers.scratch(part.thread));
     for (int64_t i = 0; i < part.count; ++i) {
-      params.down.few.x.rows->finish(results + i * kWide, bias == nullptr ? nullptr : bias + n, nullptr, rows,
+      params.down.few.x.rows->finish(results + i * kExpertWide, bias == nullptr ? nullptr : bias + n, nullptr, rows,
                                      outputs + (part.first + i) * width + n);
     }
   });
-}
-
-// Tiles of the chosen experts: a system that is short of memory reads what surrounds a missing page too, which here are
-// other experts, one page after the other.
-void read_ahead_of(const Tensor& stack, const Routing& routing) {
-  const int64_t bytes = matrix_bytes(stack);
-  for (int64_t i = 0; i < routing.num_active; ++i)
-    read_ahead({stack.as<const std::byte>() + routing.active[i] * bytes, static_cast<size_t>(bytes)});
 }
 
 // y[t] = sum over its choices, in their order, of weight * output.
@@ -193,6 +144,16 @@ void combine(const Call& call, const Routing& routing, const float* outputs, Thr
 
 }  // namespace
 
+Result<ExpertProducts> select_expert_products(InputRounding rounding, const Tensor& weight, int64_t choices,
+                                              PackedWeights* packed) {
+  ExpertProducts products;
+  MOTE_ASSIGN(products.few, select_product(rounding, weight, kFewTokens, packed));
+  const int64_t each = choices / std::max<int64_t>(1, weight.size(0));
+  MOTE_ASSIGN(products.many,
+              select_product(rounding, weight, std::clamp<int64_t>(each, kFewTokens + 1, kTokensAtOnce), packed));
+  return products;
+}
+
 size_t moe_scratch_bytes(const Call& call, int num_threads) {
   const MoeParams& params = call.get_params<MoeParams>();
   const int64_t width = call.inputs[kX]->size(1), experts = call.inputs[kGateUp]->size(0);
@@ -213,8 +174,8 @@ Status run_moe(const Call& call, KernelContext& context) {
   Routing routing;
   MOTE_RETURN_IF_ERROR(route(*call.inputs[kIndices], call.inputs[kGateUp]->size(0), scratch, routing));
   if (context.reads_ahead) {
-    read_ahead_of(*call.inputs[kGateUp], routing);
-    read_ahead_of(*call.inputs[kDown], routing);
+    read_ahead(*call.inputs[kGateUp], routing);
+    read_ahead(*call.inputs[kDown], routing);
   }
   const RowOrder token_rows = routing.token_rows(), choice_rows = routing.choice_rows();
   const Activations x =
@@ -226,7 +187,7 @@ Status run_moe(const Call& call, KernelContext& context) {
   hidden.set_contiguous_strides();
   hidden.data = scratch.take<float>(choices * features);
   float* outputs = scratch.take<float>(choices * call.inputs[kX]->size(1));
-  Buffers buffers;
+  ExpertBuffers buffers;
   buffers.stride = static_cast<int64_t>(thread_bytes(call));
   buffers.bytes = scratch.take<std::byte>(buffers.stride * context.threads->num_threads());
   compute_hidden(call, routing, x, hidden.as<float>(), buffers, *context.threads);

@@ -29,6 +29,10 @@ struct ExpertProducts {
   }
 };
 
+// choices: tokens times experts a token
+Result<ExpertProducts> select_expert_products(InputRounding rounding, const Tensor& weight, int64_t choices,
+                                              PackedWeights* packed);
+
 struct MoeParams {
   ExpertProducts gate_up;
   ExpertProducts down;

@@ -11,23 +11,12 @@ namespace mote {
 namespace {
 
 constexpr Code kBad = Code::kInvalidProgram;
-// choices: tokens times experts a token
-Result<ExpertProducts> select_products(InputRounding rounding, const Tensor& weight, int64_t choices,
-                                       PackedWeights* packed) {
-  ExpertProducts products;
-  MOTE_ASSIGN(products.few, select_product(rounding, weight, kFewTokens, packed));
-  const int64_t each = choices / std::max<int64_t>(1, weight.size(0));
-  MOTE_ASSIGN(products.many,
-              select_product(rounding, weight, std::clamp<int64_t>(each, kFewTokens + 1, kTokensAtOnce), packed));
-  return products;
-}
-
 Status read_attributes(const Call& call, MoeParams& params) {
   MOTE_ASSIGN(const int activations, choice(call, "activations", kInputNames));
   const auto rounding = static_cast<InputRounding>(activations);
   const int64_t choices = call.inputs[kIndices]->num_elements();
-  MOTE_ASSIGN(params.gate_up, select_products(rounding, *call.inputs[kGateUp], choices, call.packed_weights));
-  MOTE_ASSIGN(params.down, select_products(rounding, *call.inputs[kDown], choices, call.packed_weights));
+  MOTE_ASSIGN(params.gate_up, select_expert_products(rounding, *call.inputs[kGateUp], choices, call.packed_weights));
+  MOTE_ASSIGN(params.down, select_expert_products(rounding, *call.inputs[kDown], choices, call.packed_weights));
   MOTE_ASSIGN(const int function, choice(call, "function", kGateNames));
   params.function = static_cast<GateFunction>(function);
   MOTE_ASSIGN(const int layout, choice(call, "layout", {"concatenated", "interleaved", "single"}));

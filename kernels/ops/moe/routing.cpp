@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/large_files.h"
+#include "kernels/formats.h"
+
 namespace mote {
 
 namespace {
@@ -62,6 +65,12 @@ Status route(const Tensor& indices, int64_t experts, Scratch& scratch, Routing& 
   routing.offsets[0] = 0;
   make_blocks(experts, scratch, routing);
   return Status();
+}
+
+void read_ahead(const Tensor& stack, const Routing& routing) {
+  const int64_t bytes = matrix_bytes(stack);
+  for (int64_t i = 0; i < routing.num_active; ++i)
+    read_ahead({stack.as<const std::byte>() + routing.active[i] * bytes, static_cast<size_t>(bytes)});
 }
 
 }  // namespace mote

@@ -37,4 +37,8 @@ size_t routing_bytes(int64_t choices, int64_t experts);
 // indices: int64 [N, K] of any strides. Errors: kInvalidArgument for an index outside [0, experts).
 Status route(const Tensor& indices, int64_t experts, Scratch& scratch, Routing& routing);
 
+// Has the system read what memory lacks of the chosen experts' matrices, and nothing around them: a page that a product
+// misses brings those of other experts with it.
+void read_ahead(const Tensor& stack, const Routing& routing);
+
 }  // namespace mote

@@ -1,9 +1,11 @@
-"""JetMoE sorts tokens by experts. Queries and outputs of its attention have experts too, which are one matrix here."""
+"""JetMoE sorts tokens by experts. Queries and outputs of its attention have experts too, one matrix each."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
+
+from llm_export.capture import experts
 
 
 def patch(model, context) -> None:
@@ -13,7 +15,7 @@ def patch(model, context) -> None:
         if hasattr(module, "reduce"):
             module.map, module.reduce = _map(module), _reduce(module)
         else:
-            module.forward = _forward(module)
+            module.forward = _forward(module, experts.function_of(module.activation, context.model_type))
 
 
 def _route(module: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -22,14 +24,12 @@ def _route(module: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return chosen, scores.softmax(dim=1)
 
 
-def _forward(module: nn.Module):
+def _forward(module: nn.Module, function: str):
     def forward(layer_input):
         x = layer_input.reshape(-1, module.input_size)
         up, down = module.input_linear.weight, module.output_linear.weight
-        return (
-            torch.ops.mote.moe_experts(x, *_route(module, x), up, down, function="silu").view(layer_input.shape)
-            + module.bias
-        )
+        y = torch.ops.mote.moe_experts(x, *_route(module, x), up, down, function=function)
+        return y.view(layer_input.shape) + module.bias
 
     return forward
 
@@ -38,9 +38,7 @@ def _map(module: nn.Module):
     def map_(layer_input):
         x = layer_input.reshape(-1, module.input_size)
         chosen, weights = _route(module, x)
-        every = nn.functional.linear(x, module.input_linear.weight.flatten(0, 1))
-        every = every.unflatten(1, (module.num_experts, module.hidden_size))
-        rows = every.gather(1, chosen.unsqueeze(-1).expand(-1, -1, module.hidden_size))
+        rows = torch.ops.mote.expert_linear(x, chosen, module.input_linear.weight)  # [N, K, hidden_size]
         return rows.unsqueeze(0), None, (chosen, weights)
 
     return map_
@@ -49,12 +47,9 @@ def _map(module: nn.Module):
 def _reduce(module: nn.Module):
     def reduce(layer_input, routing):
         chosen, weights = routing
-        rows = layer_input.squeeze(0) * weights.unsqueeze(-1)  # [N, K, hidden_size]
-        every = torch.zeros_like(rows[:, :1]).expand(-1, module.num_experts, -1)
-        every = every.scatter(1, chosen.unsqueeze(-1).expand_as(rows), rows)
-        return (
-            torch.matmul(every.flatten(1), module.output_linear.weight.transpose(1, 2).flatten(0, 1)).unsqueeze(0)
-            + module.bias
-        )
+        rows = layer_input.reshape(-1, module.hidden_size)  # each choice is a token of its own
+        outputs = torch.ops.mote.expert_linear(rows, chosen.reshape(-1, 1), module.output_linear.weight)
+        outputs = outputs.view(-1, module.top_k, module.input_size) * weights.unsqueeze(-1)
+        return (outputs.sum(1) + module.bias).unsqueeze(0)
 
     return reduce

@@ -106,7 +106,7 @@ def test_several_adapters_are_mixed_by_weight(llama):
     check(llama, {style: 0.5, tone: -1.25})
 
 
-# q, k and v in one module; a mixture of experts; keys and values of one head; Conv1D; biases
+# q, k and v in one module; a mixture of experts; keys and values of one head; Conv1D; biases; around a latent
 @pytest.mark.parametrize(
     ("row", "targets"),
     [
@@ -116,6 +116,7 @@ def test_several_adapters_are_mixed_by_weight(llama):
         ("gemma2", ATTENTION + MLP),
         ("gpt2", ("c_attn", "c_proj", "c_fc")),
         ("llama-yarn-bias", ATTENTION + MLP),
+        ("minicpm3", ("q_b_proj", "kv_a_proj_with_mqa", "o_proj")),  # attention over a latent
     ],
 )
 def test_other_architectures(tmp_path, row, targets):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 
 import pytest
@@ -108,6 +109,18 @@ def test_targets_that_are_no_linears_are_named_with_those_that_are(tmp_path, goo
     change_tensors(tmp_path / "lora", lambda t: t.update(matrices))
     said = refusal(tmp_path, tmp_path / "lora")
     assert "experts.gate_up_proj: cannot be adapted" in said and "k_proj, lm_head, o_proj, q_proj, v_proj" in said
+
+
+def test_what_a_latent_is_multiplied_with_in_attention_is_no_linear(tmp_path):
+    """Its matrices are in the file as those of heads, one of which is multiplied with queries."""
+    save_tiny_checkpoint("minicpm3", tmp_path / "checkpoint")
+    export(tmp_path / "checkpoint", tmp_path / "base.mote", recipe="none", check="off")
+    save_lora(tmp_path / "checkpoint", tmp_path / "lora", targets=("kv_b_proj", "o_proj"))
+    assert re.search(
+        r"^model\.layers\.\d\.self_attn\.kv_b_proj: cannot be adapted in .*base\.mote: its weight is stored as a stack "
+        r"of matrices, read by mote\.head_linear there; must be one of the linears [^.]*kv_a_proj_with_mqa[^.]*q_b",
+        refusal(tmp_path, tmp_path / "lora"),
+    )
 
 
 def test_files_that_are_missing_or_damaged(good, lora):

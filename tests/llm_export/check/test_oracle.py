@@ -118,6 +118,27 @@ def test_matrices_of_heads_equal_torchao(tmp_path):
     torch.testing.assert_close(found, model(IDS, use_cache=False).logits, rtol=1e-4, atol=1e-5)
 
 
+@torch.no_grad()
+def test_experts_that_lie_one_below_the_other_equal_torchao(tmp_path):
+    save_tiny_checkpoint("dbrx", tmp_path)
+    checkpoint = open_checkpoint(tmp_path)
+    weights = quantize(captured(checkpoint), Recipe("4w")).weights
+    model = by_torchao(tmp_path, "4w", 32, 8)
+    for index, block in enumerate(model.transformer.blocks):
+        router = checkpoint.weights.read(f"transformer.blocks.{index}.ffn.router.layer.weight")
+        block.ffn.router.layer.weight = nn.Parameter(router.float(), requires_grad=False)  # stays dense
+        mlp = block.ffn.experts.mlp
+        for stored in (mlp.w1, mlp.v1, mlp.w2):
+            for matrix in stored.view(4, 96, 64):
+                rows = matrix.t() if stored is mlp.w2 else matrix
+                linear = nn.Linear(rows.shape[1], rows.shape[0], bias=False)
+                linear.weight = nn.Parameter(rows.contiguous(), requires_grad=False)
+                quantize_module(linear, 4, False, 32)
+                rows.copy_(linear.weight.dequantize())
+    found = Oracle(checkpoint, weights).logits(IDS)
+    torch.testing.assert_close(found, model(IDS, use_cache=False).logits, rtol=1e-4, atol=1e-5)
+
+
 def test_perturbation_touches_only_its_rows(tmp_path):
     save_tiny_checkpoint("llama", tmp_path)
     oracle = Oracle(open_checkpoint(tmp_path))

@@ -13,6 +13,7 @@ from torch.export.graph_signature import InputKind
 
 import llm_export.capture.ops  # noqa: F401  (registers mote::)
 from llm_export.capture.methods import Methods
+from llm_export.checkpoint.parts import Part
 from llm_export.passes.edit import Editor
 from llm_export.program.specs import WeightSpec
 from tests.llm_export.eager import materialize
@@ -82,10 +83,14 @@ class Captured:
         user = iter(self.inputs(num_tokens))
         arguments = [
             next(user) if spec.kind == InputKind.USER_INPUT
-            else materialize(self.methods.weights[spec.target], self.methods, self.state.__getitem__)
+            else materialize(self.methods.weights[spec.target], self.methods, self.read)
             for spec in program.graph_signature.input_specs
         ]  # fmt: skip
         return program.graph_module(*arguments)[0]
+
+    def read(self, name: str) -> Tensor:
+        part = Part.of(name)
+        return self.state[name] if part is None else part.take(self.state[part.source])
 
     def ops(self) -> Counter:
         graph = self.methods.programs["verify"].graph

@@ -96,6 +96,17 @@ def test_refuses_a_shape_that_the_program_does_not_expect():
 
 
 @pytest.mark.parametrize("bits", [0, 4])
+def test_each_matrix_of_a_stack_has_the_rows_of_all_its_sources(bits):
+    generator = torch.Generator().manual_seed(0)
+    gates, ups = (torch.randn(3, rows, 64, generator=generator) for rows in (24, 8))
+    spec = WeightSpec(("g",), (3, 32, 64), torch.int8 if bits else torch.float32, bits=bits, group_size=32)
+    expected = encoded(spec, {"g": torch.cat((gates, ups), dim=1)})
+    assert np.array_equal(encoded(replace(spec, sources=("g", "u")), {"g": gates, "u": ups}), expected)
+    with pytest.raises(FileError, match=r"has shape \[3, 24, 64\], \[2, 8, 64\]; the program needs \[3, 32, 64\]"):
+        encoded(replace(spec, sources=("g", "u")), {"g": gates, "u": ups[:2]})
+
+
+@pytest.mark.parametrize("bits", [0, 4])
 def test_the_first_matrices_of_a_stack(bits):
     stack = torch.randn(5, 32, 64, generator=torch.Generator().manual_seed(0))
     spec = WeightSpec(("w",), (3, 32, 64), torch.int8 if bits else torch.float32, bits=bits, group_size=32)
