@@ -249,7 +249,7 @@ class WeightReader:
         """
         if (part := self._part(name)) is not None:
             whole = self.stored_as(part.source)
-            why = f"tensor '{part.source}' is stored as matrices of its heads, some of them transposed"
+            why = f"tensor '{part.source}' becomes a stack of matrices, some of them transposed"
             return whole and replace(whole, format=None, why=whole.why or why)
         group = self._groups[name]
         kinds = {self._files.stored_as(source): source for _, source in group.sources}
