@@ -103,6 +103,29 @@ void count_products() {
   count_linear("float16", narrow(dense, DType::kFloat16), "float", {1, 4});
 }
 
+void count_attention_of(const std::string& name, const Setting& s, int64_t tokens) {
+  const int64_t before = 56;
+  const Sequence sequence = random_sequence(s, before + tokens, 1);
+  Cache cache(s, before + tokens);
+  require(attend(s, sequence, cache, 0, before, 1, nullptr), name);
+  std::vector<int64_t> positions;
+  for (int64_t p = before; p < before + tokens; ++p) positions.push_back(p);
+  const Owned where = integers({1, tokens}, positions);
+  const Owned q = tokens_of(sequence.q, before, before + tokens), k = tokens_of(sequence.k, before, before + tokens),
+              v = tokens_of(sequence.v, before, before + tokens);
+  OpCall call("mote.attention");
+  call.input(q).input(k);
+  if (s.values_in_keys) {
+    call.absent().integers("value_dim", {s.value_dim});
+  } else {
+    call.input(v);
+  }
+  call.input(where).absent().absent();
+  call.output(DType::kFloat32, {1, tokens, s.heads, s.value_dim}).state(state_shape(s)).caches(&cache.caches);
+  call.integers("state", {0}).number("scale", 0.3).integers("window", {0}).number("softcap", 0);
+  count(name, "mote.attention", call, &cache.caches);
+}
+
 void count_attention() {
   const struct {
     const char* name;
@@ -111,25 +134,18 @@ void count_attention() {
       {"float32", KvType::kFloat32}, {"float16", KvType::kFloat16}, {"int8", KvType::kInt8}, {"int4", KvType::kInt4}};
   for (const auto& [type_name, type] : types) {
     for (const int64_t tokens : {1, 8}) {
-      const int64_t before = 56;
       const Setting s{.name = "", .heads = 2, .kv_heads = 1, .head_dim = 64, .value_dim = 64, .type = type};
-      const Sequence sequence = random_sequence(s, before + tokens, 1);
-      Cache cache(s, before + tokens);
-      const std::string name = std::string("attention ") + type_name + ", " + std::to_string(tokens) + " tokens";
-      require(attend(s, sequence, cache, 0, before, 1, nullptr), name);
-      std::vector<int64_t> positions;
-      for (int64_t p = before; p < before + tokens; ++p) positions.push_back(p);
-      const Owned where = integers({1, tokens}, positions);
-      const Owned q = tokens_of(sequence.q, before, before + tokens),
-                  k = tokens_of(sequence.k, before, before + tokens),
-                  v = tokens_of(sequence.v, before, before + tokens);
-      OpCall call("mote.attention");
-      call.input(q).input(k).input(v).input(where).absent().absent();
-      call.output(DType::kFloat32, {1, tokens, s.heads, s.value_dim}).state(state_shape(s)).caches(&cache.caches);
-      call.integers("state", {0}).number("scale", 0.3).integers("window", {0}).number("softcap", 0);
-      count(name, "mote.attention", call, &cache.caches);
+      count_attention_of(std::string("attention ") + type_name + ", " + std::to_string(tokens) + " tokens", s, tokens);
     }
   }
+  const Setting latent{.name = "",
+                       .heads = 16,
+                       .kv_heads = 1,
+                       .head_dim = 80,
+                       .value_dim = 64,
+                       .type = KvType::kFloat16,
+                       .values_in_keys = true};
+  count_attention_of("attention over a latent, float16, 1 tokens", latent, 1);
 }
 
 void count_others() {

@@ -4,6 +4,7 @@
 #include "kernels/ops/attention/kernel.h"
 #include "kernels/ops/attention/scores.h"
 #include "kernels/ops/attention/values.h"
+#include "kernels/ops/attention/values_in_keys.h"
 #include "kernels/simd/hadamard.h"
 #include "kernels/simd/math.h"
 
@@ -215,6 +216,8 @@ void attend_typed(const KvHead& head, const SplitBlocks& blocks, const ScoreRule
   for (int row = 0; row < tile.rows; ++row) weigh_row(blocks.count, tile, row, result);
   if constexpr (kCodes) {
     add_code_values<Values, kReading>(head, blocks, tile, result.sums);
+  } else if (head.values_in_keys) {
+    add_values_in_keys<Keys>(head, blocks, tile, result.sums);
   } else {
     std::memset(result.sums, 0, static_cast<size_t>(tile.rows * padded_width(head.value_head_dim)) * sizeof(float));
     add_float_values<Values, kReading>(head, blocks, tile, result.sums);

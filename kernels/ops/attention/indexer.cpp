@@ -99,7 +99,7 @@ struct IndexerWorkspace {
     return array_bytes<float>(kQueryRows * dim) + array_bytes<int16_t>(kQueryRows * padded_width(dim)) +
            array_bytes<float>(kQueryRows * groups) + array_bytes<float>(kQueryRows * kSplitLanes) +
            array_bytes<float>(kSplitLanes) + array_bytes<Candidate>(most(params)) + array_bytes<float>(dim) +
-           array_bytes<float>(value_dim);
+           array_bytes<float>(value_dim) + array_bytes<std::byte>(kWideBytes);
   }
 
   IndexerWorkspace(std::span<std::byte> memory, int64_t dim, int64_t value_dim, const IndexerParams& params) {
@@ -113,6 +113,7 @@ struct IndexerWorkspace {
     best = scratch.take<Candidate>(most(params));
     row = scratch.take<float>(dim);
     value = scratch.take<float>(value_dim);
+    tile.wide = scratch.take<std::byte>(kWideBytes);
     std::fill_n(value, value_dim, 0.0f);
   }
 };

@@ -103,17 +103,17 @@ struct QueryTile {
   int16_t* scaled = nullptr;         // [rows, kSplitLanes], those times scales of values
   float* weight_scales = nullptr;    // [rows], of `scaled`
   uint32_t* visible = nullptr;       // [rows, kSplitBlocks], bit i: the query sees slot i
-  std::byte* transposed = nullptr;   // [transposed_bytes], what values in keys are as blocks of values
+  std::byte* wide = nullptr;         // [kWideBytes], what many queries share, as it is multiplied
   bool full[kSplitBlocks];           // all queries see all slots; `visible` says nothing of such a block
 };
 
-// Memory for QueryTile::transposed: some whole blocks of floats, or 32 elements of each block of a split in codes.
-inline constexpr int kTransposedBlocks = 4;
-constexpr int64_t transposed_bytes(int64_t width) {
-  const int64_t floats = kTransposedBlocks * kKvBlockSlots * padded_width(width) * 4;
-  const int64_t codes = kSplitBlocks * kKvBlockSlots * (kKvGroup + 4);
-  return floats > codes ? floats : codes;
-}
+// Memory for QueryTile::wide: the weights of 16 rows with all slots of a split, or 64 elements of four blocks as
+// floats, or 32 of all blocks of a split as transposed codes.
+inline constexpr int kWideBlocks = 4;
+inline constexpr int64_t kWideElements = 64;
+inline constexpr int64_t kWideBytes = kSplitLanes * 16 * 4;
+static_assert(kWideBytes >= kWideBlocks * kKvBlockSlots * kWideElements * 4);
+static_assert(kWideBytes >= kSplitBlocks * kKvBlockSlots * (kKvGroup + 4));
 
 struct AttentionKernel {
   static constexpr std::string_view kRole = "attention";

@@ -69,6 +69,85 @@ MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row
   }
 }
 
+// As many elements of as many blocks as stay in the nearest cache as floats.
+inline constexpr int kWideKeys = beside(kMostRows, 4);
+inline constexpr int64_t kKeyElements = kWideBytes / (kWideKeys * kKvBlockSlots * 4) / 64 * 64;
+
+// Some elements of some blocks: of the keys, and as floats.
+struct KeyElements {
+  const std::byte* keys[kWideKeys];
+  float* wide[kWideKeys];
+  int64_t count;
+  bool are_first;  // else their products are added to those of the elements before
+};
+
+// kWidens: the keys are read, and left as floats for the queries that follow.
+template <typename Keys, bool kWidens, int kRows, int kBlocks>
+MOTE_INLINE void add_scores(const float* queries, int64_t width, const KeyElements& from, int block, float* scores) {
+  F32x16 sums[kRows][kBlocks];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b)
+      sums[r][b] = from.are_first ? splat(0.0f) : load_f32(scores + r * kSplitLanes + 16 * b);
+  }
+  for (int64_t d = 0; d < from.count; ++d) {
+    F32x16 keys[kBlocks];
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) {
+      keys[b] = Keys::load(from.keys[block + b], d);
+      if (kWidens) store_f32(from.wide[block + b] + 16 * d, keys[b]);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const F32x16 query = splat(queries[r * width + d]);
+#pragma GCC unroll 8
+      for (int b = 0; b < kBlocks; ++b) sums[r][b] = fma(query, keys[b], sums[r][b]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int b = 0; b < kBlocks; ++b) store_f32(scores + r * kSplitLanes + 16 * b, sums[r][b]);
+  }
+}
+
+// Rows [row, end) of a tile with the blocks from `first` on, `count` of them.
+template <typename Keys, bool kWidens>
+void score_elements(const QueryTile& tile, int row, int end, int64_t width, int64_t element, const KeyElements& from,
+                    int first, int count) {
+  for_tiles<kMostRows>(row, end, [&]<int kRows>(Constant<kRows>, int at) MOTE_INLINE_LAMBDA {
+    constexpr int kBlocks = beside(kRows, kWideKeys);
+    for_tiles<kBlocks>(0, count, [&]<int kCount>(Constant<kCount>, int block) MOTE_INLINE_LAMBDA {
+      add_scores<Keys, kWidens, kRows, kCount>(tile.queries + at * width + element, width, from, block,
+                                               tile.scores + at * kSplitLanes + 16 * (first + block));
+    });
+  });
+}
+
+// Scores of many queries. What has to be converted is so once, for the first of them.
+template <typename Keys>
+void score_many(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile) {
+  constexpr bool kWidens = Keys::kElementBytes < 4;
+  const int64_t width = head.head_dim;
+  for (int first = 0; first < blocks.count; first += kWideKeys) {
+    const int count = blocks.count - first < kWideKeys ? blocks.count - first : kWideKeys;
+    for (int64_t element = 0; element < width; element += kKeyElements) {
+      KeyElements from;
+      from.count = width - element < kKeyElements ? width - element : kKeyElements;
+      from.are_first = element == 0;
+      for (int b = 0; b < count; ++b) {
+        from.keys[b] = head.key_block(blocks.index[first + b]) + 16 * element * Keys::kElementBytes;
+        from.wide[b] = reinterpret_cast<float*>(tile.wide) + b * 16 * kKeyElements;
+      }
+      const int converting = kWidens ? kMostRows : tile.rows;
+      score_elements<Keys, kWidens>(tile, 0, converting, width, element, from, first, count);
+      for (int b = 0; kWidens && b < count; ++b) from.keys[b] = reinterpret_cast<const std::byte*>(from.wide[b]);
+      score_elements<Float32Keys, false>(tile, converting, tile.rows, width, element, from, first, count);
+    }
+  }
+}
+
 // 32 bytes of a block are two (int8) or four (int4) elements of 16 keys.
 struct Int8Keys {
   static constexpr int kElementBytes = 1, kPairs = 1;
@@ -143,6 +222,9 @@ MOTE_INLINE void score_codes(const KvHead& head, const QueryTile& tile, int row,
 // Scores of all queries of a tile with all blocks, some queries by some blocks at a time.
 template <typename Keys, Reading kReading, bool kCodes>
 void score_all(const KvHead& head, const SplitBlocks& blocks, QueryTile& tile) {
+  if constexpr (!kCodes) {
+    if (tile.rows >= kManyRows) return score_many<Keys>(head, blocks, tile);
+  }
   constexpr int kAhead = 4;  // blocks
   const std::byte* keys[kSplitBlocks + kAhead];
   const std::byte* values[kSplitBlocks];

@@ -15,6 +15,10 @@ inline constexpr int kTileSums = 4;
 inline constexpr int kMostRows = 4;
 #endif
 
+// So many queries share float16 elements that it pays to convert these once, to memory that the nearest cache holds.
+inline constexpr int kManyRows = 16;          // of keys
+inline constexpr int kManyRowsOfValues = 32;  // which are stored before they are multiplied, and not meanwhile
+
 // How few queries, which take less time to multiply than the cache to read, read it: in several streams, what comes
 // next fetched by software, or in the order of its addresses, which hardware fetches ahead. The faster one depends on
 // the CPU.

@@ -1,5 +1,6 @@
-// Blocks of keys as blocks of values, where the values of a cache are the first elements of its keys: the same numbers
-// and scales, slots and elements exchanged (kernels/state.h). Only for *_simd.cpp.
+// Transposes 16 rows of floats; and codes of a block of keys to those of a block of values, where the values of a cache
+// are the first elements of its keys: the same numbers and scales, slots and elements exchanged (kernels/state.h). Only
+// for *_simd.cpp.
 #pragma once
 
 #include "kernels/ops/attention/kernel.h"
@@ -8,18 +9,16 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// Four words of 32 bits, or eight of 16: what is moved here are bits.
+// Four words of 32 bits: what is moved here are bits.
 #if defined(__AVX2__)
 struct Words4 {
   __m128i v;
 };
 MOTE_INLINE Words4 load_words(const void* from) { return {_mm_loadu_si128(static_cast<const __m128i*>(from))}; }
 MOTE_INLINE void store_words(void* to, Words4 x) { _mm_storeu_si128(static_cast<__m128i*>(to), x.v); }
-// a0 b0 a1 b1 and a2 b2 a3 b3, of words of 32 bits and, for zip16, the same of 16.
+// a0 b0 a1 b1 and a2 b2 a3 b3.
 MOTE_INLINE Words4 zip_low(Words4 a, Words4 b) { return {_mm_unpacklo_epi32(a.v, b.v)}; }
 MOTE_INLINE Words4 zip_high(Words4 a, Words4 b) { return {_mm_unpackhi_epi32(a.v, b.v)}; }
-MOTE_INLINE Words4 zip16_low(Words4 a, Words4 b) { return {_mm_unpacklo_epi16(a.v, b.v)}; }
-MOTE_INLINE Words4 zip16_high(Words4 a, Words4 b) { return {_mm_unpackhi_epi16(a.v, b.v)}; }
 #elif defined(__aarch64__)
 struct Words4 {
   uint32x4_t v;
@@ -30,12 +29,6 @@ MOTE_INLINE Words4 load_words(const void* from) {
 MOTE_INLINE void store_words(void* to, Words4 x) { vst1q_u8(static_cast<uint8_t*>(to), vreinterpretq_u8_u32(x.v)); }
 MOTE_INLINE Words4 zip_low(Words4 a, Words4 b) { return {vzip1q_u32(a.v, b.v)}; }
 MOTE_INLINE Words4 zip_high(Words4 a, Words4 b) { return {vzip2q_u32(a.v, b.v)}; }
-MOTE_INLINE Words4 zip16_low(Words4 a, Words4 b) {
-  return {vreinterpretq_u32_u16(vzip1q_u16(vreinterpretq_u16_u32(a.v), vreinterpretq_u16_u32(b.v)))};
-}
-MOTE_INLINE Words4 zip16_high(Words4 a, Words4 b) {
-  return {vreinterpretq_u32_u16(vzip2q_u16(vreinterpretq_u16_u32(a.v), vreinterpretq_u16_u32(b.v)))};
-}
 #else
 struct Words4 {
   uint32_t v[4];
@@ -48,12 +41,6 @@ MOTE_INLINE Words4 load_words(const void* from) {
 MOTE_INLINE void store_words(void* to, Words4 x) { std::memcpy(to, x.v, sizeof(x.v)); }
 MOTE_INLINE Words4 zip_low(Words4 a, Words4 b) { return {{a.v[0], b.v[0], a.v[1], b.v[1]}}; }
 MOTE_INLINE Words4 zip_high(Words4 a, Words4 b) { return {{a.v[2], b.v[2], a.v[3], b.v[3]}}; }
-MOTE_INLINE Words4 zip16(uint32_t a0, uint32_t b0, uint32_t a1, uint32_t b1) {
-  const auto both = [](uint32_t low, uint32_t high) { return (low & 0xFFFF) | high << 16; };
-  return {{both(a0, b0), both(a0 >> 16, b0 >> 16), both(a1, b1), both(a1 >> 16, b1 >> 16)}};
-}
-MOTE_INLINE Words4 zip16_low(Words4 a, Words4 b) { return zip16(a.v[0], b.v[0], a.v[1], b.v[1]); }
-MOTE_INLINE Words4 zip16_high(Words4 a, Words4 b) { return zip16(a.v[2], b.v[2], a.v[3], b.v[3]); }
 #endif
 
 // Writes column i of the words of four rows to `to` + i * stride.
@@ -65,33 +52,14 @@ MOTE_INLINE void store_columns(Words4 a, Words4 b, Words4 c, Words4 d, std::byte
   store_words(to + 3 * stride, zip_high(even_high, odd_high));
 }
 
-// [width][16 slots] of 4 bytes to [16 slots][width]; width is a multiple of 16.
-MOTE_INLINE void transpose_floats(const std::byte* keys, int64_t width, std::byte* to) {
-  constexpr int64_t kLine = 4 * kKvBlockSlots;
-  for (int64_t d = 0; d < width; d += 4, keys += 4 * kLine, to += 16) {
-    for (int64_t s = 0; s < kKvBlockSlots; s += 4) {
-      const std::byte* at = keys + 4 * s;
-      store_columns(load_words(at), load_words(at + kLine), load_words(at + 2 * kLine), load_words(at + 3 * kLine),
-                    to + s * width * 4, width * 4);
-    }
-  }
-}
-
-// The same of 2 bytes.
-MOTE_INLINE void transpose_halves(const std::byte* keys, int64_t width, std::byte* to) {
-  constexpr int64_t kLine = 2 * kKvBlockSlots;
-  for (int64_t d = 0; d < width; d += 8, keys += 8 * kLine, to += 16) {
-    for (int64_t s = 0; s < kKvBlockSlots; s += 8) {
-      Words4 low[4], high[4];  // of two elements, four slots each
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        const Words4 first = load_words(keys + 2 * i * kLine + 2 * s),
-                     second = load_words(keys + (2 * i + 1) * kLine + 2 * s);
-        low[i] = zip16_low(first, second);
-        high[i] = zip16_high(first, second);
-      }
-      store_columns(low[0], low[1], low[2], low[3], to + s * width * 2, width * 2);
-      store_columns(high[0], high[1], high[2], high[3], to + (s + 4) * width * 2, width * 2);
+// Writes 16 rows of 16 floats, `from_stride` floats apart, as columns.
+MOTE_INLINE void transpose_16(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  for (int64_t row = 0; row < 16; row += 4) {
+    for (int64_t column = 0; column < 16; column += 4) {
+      const float* at = from + row * from_stride + column;
+      store_columns(load_words(at), load_words(at + from_stride), load_words(at + 2 * from_stride),
+                    load_words(at + 3 * from_stride), reinterpret_cast<std::byte*>(to + column * to_stride + row),
+                    to_stride * 4);
     }
   }
 }
@@ -113,15 +81,20 @@ MOTE_INLINE uint64_t exchange_nibbles(uint64_t x) {
   return x;
 }
 
+// Lines of 32 bytes as words of as many slots with as many elements each, which change places.
+template <typename Word, typename Exchange>
+MOTE_INLINE void load_exchanged(const std::byte* lines, int64_t count, Word* words, const Exchange& exchange) {
+  std::memcpy(words, lines, static_cast<size_t>(count) * 32);
+  for (int64_t i = 0; i < count * 32 / static_cast<int64_t>(sizeof(Word)); ++i) words[i] = exchange(words[i]);
+}
+
 // `columns` elements (16 or 32), two or four of them in a line of 32 bytes, as a group of a block of values.
 struct Int8Transposer {
   static constexpr int64_t kTogether = 2;
   MOTE_INLINE static void run(const std::byte* lines, int64_t columns, std::byte* to) {
     uint32_t words[kKvGroup / 2 * 8];
-    const int64_t rows = columns / 2;
-    std::memcpy(words, lines, static_cast<size_t>(rows) * 32);
-    for (int64_t i = 0; i < rows * 8; ++i) words[i] = exchange_bytes(words[i]);
-    for (int64_t row = 0; row < rows; row += 4) {
+    load_exchanged(lines, columns / 2, words, exchange_bytes);
+    for (int64_t row = 0; row < columns / 2; row += 4) {
       for (int64_t pair = 0; pair < 8; pair += 4) {
         const uint32_t* at = words + row * 8 + pair;
         store_columns(load_words(at), load_words(at + 8), load_words(at + 16), load_words(at + 24),
@@ -135,8 +108,7 @@ struct Int4Transposer {
   MOTE_INLINE static void run(const std::byte* lines, int64_t columns, std::byte* to) {
     uint64_t words[kKvGroup / 4 * 4];
     const int64_t rows = columns / 4;
-    std::memcpy(words, lines, static_cast<size_t>(rows) * 32);
-    for (int64_t i = 0; i < rows * 4; ++i) words[i] = exchange_nibbles(words[i]);
+    load_exchanged(lines, rows, words, exchange_nibbles);
     for (int64_t quad = 0; quad < 4; ++quad) {
       for (int64_t row = 0; row < rows; ++row) std::memcpy(to + (quad * rows + row) * 8, words + row * 4 + quad, 8);
     }

@@ -10,16 +10,10 @@ inline namespace MOTE_ISA {
 
 struct Float32Values {
   static constexpr int64_t kElementBytes = 4;
-  MOTE_INLINE static void transpose(const std::byte* keys, int64_t width, std::byte* to) {
-    transpose_floats(keys, width, to);
-  }
   MOTE_INLINE static F32x16 load(const std::byte* from) { return load_f32(reinterpret_cast<const float*>(from)); }
 };
 struct Float16Values {
   static constexpr int64_t kElementBytes = 2;
-  MOTE_INLINE static void transpose(const std::byte* keys, int64_t width, std::byte* to) {
-    transpose_halves(keys, width, to);
-  }
   MOTE_INLINE static F32x16 load(const std::byte* from) { return load_f16(from); }
 };
 
@@ -68,69 +62,88 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
   }
 }
 
-// Rows [row, end) see `count` blocks alike. next: to be fetched meanwhile; nullptr: none are
+// Columns of 16 values of some blocks, whose slots are `row_bytes` apart.
+struct ValueColumns {
+  const std::byte* const* blocks;  // at the first column
+  const std::byte* const* next;    // as in ValueBlocks
+  int count;                       // of blocks
+  int columns;
+  int64_t row_bytes;
+};
+
+// Rows [row, end) see the blocks, which are those from `block` on, alike. sums: at the first column
 template <typename Values, Reading kReading, bool kAll>
-void add_blocks(const KvHead& head, const QueryTile& tile, int row, int end, const std::byte* const* values,
-                const std::byte* const* next, int block, int count, float* sums) {
-  const int64_t width = padded_width(head.value_head_dim);
+void add_blocks(const QueryTile& tile, int row, int end, const ValueColumns& from, int block, float* sums,
+                int64_t width) {
   const uint32_t visible = tile.visible[row * kSplitBlocks + block];
   for_tiles<kMostRows>(row, end, [&]<int kRows>(Constant<kRows>, int first) MOTE_INLINE_LAMBDA {
     constexpr int kColumns = beside(kRows, reads_in_order(kReading, kRows) ? 8 : 4);
     const float* weights = tile.scores + first * kSplitLanes + 16 * block;
-    const int columns = static_cast<int>(width / 16);
-    for_tiles<kColumns>(0, columns, [&]<int kCount>(Constant<kCount>, int column) MOTE_INLINE_LAMBDA {
+    for_tiles<kColumns>(0, from.columns, [&]<int kCount>(Constant<kCount>, int column) MOTE_INLINE_LAMBDA {
       const std::byte *at[kSplitBlocks], *after[kSplitBlocks];
-      for (int b = 0; b < count; ++b) at[b] = values[block + b] + 16 * column * Values::kElementBytes;
+      for (int b = 0; b < from.count; ++b) at[b] = from.blocks[b] + 16 * column * Values::kElementBytes;
       float* to = sums + first * width + 16 * column;
-      if (kAll && fetches_next(kReading, kRows, Values::kElementBytes) && next != nullptr) {
-        for (int b = 0; b < count; ++b) after[b] = next[block + b] + 16 * column * Values::kElementBytes;
-        add_values<Values, kRows, kCount, kAll>({at, after, weights, count, visible}, width * Values::kElementBytes, to,
-                                                width);
+      if (kAll && fetches_next(kReading, kRows, Values::kElementBytes) && from.next != nullptr) {
+        for (int b = 0; b < from.count; ++b) after[b] = from.next[b] + 16 * column * Values::kElementBytes;
+        add_values<Values, kRows, kCount, kAll>({at, after, weights, from.count, visible}, from.row_bytes, to, width);
       } else {
-        add_values<Values, kRows, kCount, kAll>({at, nullptr, weights, count, visible}, width * Values::kElementBytes,
-                                                to, width);
+        add_values<Values, kRows, kCount, kAll>({at, nullptr, weights, from.count, visible}, from.row_bytes, to, width);
       }
     });
   });
 }
 
-// Puts blocks of values in the place of `count` blocks of keys.
-template <typename Values>
-void transpose_blocks(const KvHead& head, const QueryTile& tile, const std::byte** values, int count) {
-  const int64_t width = padded_width(head.value_head_dim);
-  std::byte* to = tile.transposed;
-  for (int b = 0; b < count; ++b, to += kKvBlockSlots * width * Values::kElementBytes) {
-    Values::transpose(values[b], width, to);
-    values[b] = to;
+// `count` blocks that all queries see whole, or one that runs of them see alike.
+template <typename Values, Reading kReading>
+void add_columns(const QueryTile& tile, const ValueColumns& from, int block, float* sums, int64_t width) {
+  if (tile.full[block]) return add_blocks<Values, kReading, true>(tile, 0, tile.rows, from, block, sums, width);
+  const uint32_t* visible = tile.visible + block;
+  for (int row = 0, end = 0; row < tile.rows; row = end) {
+    while (end < tile.rows && visible[end * kSplitBlocks] == visible[row * kSplitBlocks]) ++end;
+    if (visible[row * kSplitBlocks] != 0) add_blocks<Values, kReading, false>(tile, row, end, from, block, sums, width);
   }
 }
 
-// Full blocks are added four at a time, which the nearest cache holds, or one after the other; another is added for
-// runs of rows that see the same slots of it.
+// Columns [column, column + count) of a block's values as floats, those of a slot behind one another.
+template <typename Values>
+MOTE_INLINE void widen_values(const std::byte* block, int64_t width, int64_t column, int64_t count, float* to) {
+  for (int64_t slot = 0; slot < kKvBlockSlots; ++slot) {
+    const std::byte* from = block + (slot * width + column) * Values::kElementBytes;
+    for (int64_t i = 0; i < count; i += 16, to += 16) store_f32(to, Values::load(from + i * Values::kElementBytes));
+  }
+}
+
+// Full blocks are added four at a time, which the nearest cache holds, or one after the other. What has to be converted
+// for many queries is so once, some columns at a time.
 template <typename Values, Reading kReading>
 void add_float_values(const KvHead& head, const SplitBlocks& blocks, const QueryTile& tile, float* sums) {
+  const int64_t width = padded_width(head.value_head_dim);
+  const bool widens = Values::kElementBytes < 4 && tile.rows >= kManyRowsOfValues;
   const std::byte *values[kSplitBlocks], *next[kSplitBlocks];
   const auto block_of = [&](int64_t index) { return head.value_block(index); };
   const bool has_next = find_next<Values, kReading>(head, blocks, tile.rows, next, block_of);
   for (int b = 0; b < blocks.count; ++b) values[b] = block_of(blocks.index[b]);
-  const int most = reads_in_order(kReading, tile.rows) ? 1 : kTransposedBlocks;
-  for (int block = 0; block < blocks.count;) {
-    int count = 0;
-    while (count < most && block + count < blocks.count && tile.full[block + count]) ++count;
-    if (head.values_in_keys) transpose_blocks<Values>(head, tile, values + block, count > 0 ? count : 1);
-    if (count > 0) {
-      add_blocks<Values, kReading, true>(head, tile, 0, tile.rows, values, has_next ? next : nullptr, block, count,
-                                         sums);
-      block += count;
+  const int most = reads_in_order(kReading, tile.rows) ? 1 : kWideBlocks;
+  for (int block = 0, count = 0; block < blocks.count; block += count) {
+    count = 1;
+    while (count < most && block + count < blocks.count && tile.full[block] && tile.full[block + count]) ++count;
+    if (!widens) {
+      const ValueColumns all = {values + block, has_next ? next + block : nullptr, count, static_cast<int>(width / 16),
+                                width * Values::kElementBytes};
+      add_columns<Values, kReading>(tile, all, block, sums, width);
       continue;
     }
-    const uint32_t* visible = tile.visible + block;
-    for (int row = 0, end = 0; row < tile.rows; row = end) {
-      while (end < tile.rows && visible[end * kSplitBlocks] == visible[row * kSplitBlocks]) ++end;
-      if (visible[row * kSplitBlocks] != 0)
-        add_blocks<Values, kReading, false>(head, tile, row, end, values, nullptr, block, 1, sums);
+    for (int64_t column = 0; column < width; column += kWideElements) {
+      const int64_t elements = width - column < kWideElements ? width - column : kWideElements;
+      const std::byte* wide[kWideBlocks];
+      for (int b = 0; b < count; ++b) {
+        float* to = reinterpret_cast<float*>(tile.wide) + b * kKvBlockSlots * kWideElements;
+        widen_values<Values>(values[block + b], width, column, elements, to);
+        wide[b] = reinterpret_cast<const std::byte*>(to);
+      }
+      const ValueColumns some = {wide, nullptr, count, static_cast<int>(elements / 16), elements * 4};
+      add_columns<Float32Values, Reading::kStreams>(tile, some, block, sums + column, width);
     }
-    ++block;
   }
 }
 
@@ -256,7 +269,7 @@ void add_code_values(const KvHead& head, const SplitBlocks& blocks, const QueryT
     const int64_t line_bytes = column + kKvGroup <= width ? 64 : 32;
     for (int b = 0; b < blocks.count; ++b) {
       if (head.values_in_keys) {
-        std::byte* to = tile.transposed + b * kKvBlockSlots * (kKvGroup + 4);
+        std::byte* to = tile.wide + b * kKvBlockSlots * (kKvGroup + 4);
         transpose_group<typename Values::Transposer>(head, block_of(blocks.index[b]), column, line_bytes / 2, to);
         codes[b] = to;
       }

@@ -82,11 +82,7 @@ struct AttentionWorkspace {
            2 * array_bytes<int16_t>(kQueryRows * kSplitLanes) + array_bytes<uint32_t>(kQueryRows * kSplitBlocks) +
            array_bytes<const int64_t*>(kQueryRows) + array_bytes<const float*>(kQueryRows) +
            2 * sums_bytes(kQueryRows, shape.width()) + array_bytes<float>(dim) +
-           array_bytes<float>(shape.value_head_dim) + array_bytes<std::byte>(transposed(shape));
-  }
-
-  static int64_t transposed(const AttentionShape& shape) {
-    return shape.values_in_keys ? transposed_bytes(shape.value_head_dim) : 0;
+           array_bytes<float>(shape.value_head_dim) + array_bytes<std::byte>(kWideBytes);
   }
 
   AttentionWorkspace(std::span<std::byte> memory, const AttentionShape& shape) {
@@ -108,7 +104,7 @@ struct AttentionWorkspace {
     sums = take_sums(scratch, kQueryRows, shape.width());
     key = scratch.take<float>(dim);
     value = scratch.take<float>(shape.value_head_dim);
-    tile.transposed = scratch.take<std::byte>(transposed(shape));
+    tile.wide = scratch.take<std::byte>(kWideBytes);
   }
 };
 

@@ -305,8 +305,7 @@ struct Sequence {
   void record(int64_t token) const {
     float* to = state.rows + ring_row(token) * state.row_floats;
     const auto copy_head = [&](const Operand& from, int64_t head, int64_t count, float* part) {
-      std::memcpy(part + head * count, from.series(first + token, head, 0).first,
-                  static_cast<size_t>(count) * sizeof(float));
+      copy_floats(from.series(first + token, head, 0).first, count, part + head * count);
     };
     for (int64_t head = 0; head < sizes.key_heads; ++head) copy_head(operands[1], head, sizes.width, to);
     if (sizes.decays == 0) return;
