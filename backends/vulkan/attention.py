@@ -31,13 +31,9 @@ def rope(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.node(Op.rope, (x, cos, sin), (graph.result(instruction.outputs[0]),), (layout,))
 
 
-@op(
-    "mote.attention",
-    refuses=(Refusal.STRIDE, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH),
-)
+@op("mote.attention", "mote.attention_lse", refuses=(Refusal.INPUT, Refusal.STATE, Refusal.WIDTH))
 def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     (state,) = integers(instruction, "state")
-    check_stride(instruction)
     graph.cache(state)
     activations = [optional(instruction, i) for i in (0, 1, 2)]
     q, k, v = (graph.activation(index) if index >= 0 else None for index in activations)
@@ -49,28 +45,20 @@ def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     parameters.append(graph.integers(chosen) if chosen >= 0 else None)
     parameters.append(graph.parameter(biases))
     first = graph.subgraph.states[state].num_sink_positions
-    window, is_bidirectional, is_chunked = (
-        int(number(instruction, name)) for name in ("window", "bidirectional", "chunked")
-    )
-    integers_ = (state, window, first, is_bidirectional, is_chunked)
+    names = ("window", "bidirectional", "chunked", "stride")
+    window, is_bidirectional, is_chunked, stride = (int(number(instruction, name)) for name in names)
+    integers_ = (state, window, first, is_bidirectional, is_chunked, max(stride, 1))
     numbers = (number(instruction, "scale"), number(instruction, "softcap"))
     inputs = (q, k, v, positions, *parameters)
-    graph.node(Op.attention, inputs, (graph.result(instruction.outputs[0]),), integers_, numbers)
-
-
-def check_stride(instruction: Instruction) -> None:
-    stride = int(number(instruction, "stride", 1.0))
-    if stride != 1:
-        raise Refusal.STRIDE.of(stride=stride)
+    graph.node(Op.attention, inputs, [graph.result(index) for index in instruction.outputs], integers_, numbers)
 
 
 @op(
     "mote.indexer",
-    refuses=(Refusal.STRIDES, Refusal.STRIDE, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH, Refusal.SPREAD),
+    refuses=(Refusal.STRIDES, Refusal.INPUT, Refusal.STATE, Refusal.WIDTH, Refusal.SPREAD),
 )
 def indexer(graph: GraphBuilder, instruction: Instruction) -> None:
     (state,) = integers(instruction, "state")
-    check_stride(instruction)
     cache = graph.cache(state, has_values=False)
     if cache.value_head_dim != 1:
         raise Refusal.SPREAD.of(width=cache.value_head_dim)
@@ -79,6 +67,7 @@ def indexer(graph: GraphBuilder, instruction: Instruction) -> None:
         raise Refusal.STRIDES.of()
     positions = graph.integer_input(instruction.inputs[2], "positions")
     weights = graph.parameter(optional(instruction, 3))
-    (topk,), block = integers(instruction, "topk"), int(number(instruction, "block", 1.0))
+    (topk,) = integers(instruction, "topk")
+    block, stride = (int(number(instruction, name, 1.0)) for name in ("block", "stride"))
     inputs, outputs = (q, k, positions, weights), (graph.result(instruction.outputs[0]),)
-    graph.node(Op.indexer, inputs, outputs, (state, topk, block))
+    graph.node(Op.indexer, inputs, outputs, (state, topk, max(block, stride), int(stride > 1)))

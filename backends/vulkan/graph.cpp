@@ -29,7 +29,7 @@ constexpr std::array<Signature, 22> kSignatures = {{
     {6, 1, 2, 0, 0b1111},  // product
     {4, 1, 2, 0, 0b11},    // float_product
     {3, 1, 1, 0, 0b111},   // rope
-    {8, 1, 5, 2, 0b1001},  // attention: or what was written first
+    {8, 1, 6, 2, 0b1001},  // attention: one or two outputs; or what was written first
     {3, 1, 1, 2, 0},       // map
     {1, 1, 1, 0, 0b1},     // rotate
     {2, 3, 1, 2, 0b1},     // quantize_groups: or what was written first
@@ -43,7 +43,7 @@ constexpr std::array<Signature, 22> kSignatures = {{
     {3, 1, 1, 0, 0b11},    // short_conv
     {8, 1, 4, 4, 0b1110},  // heads: an output where there are queries
     {5, 1, 1, 0, 0b111},   // linear_attention
-    {4, 1, 3, 0, 0b111},   // indexer
+    {4, 1, 4, 0, 0b111},   // indexer: or what was written first
 }};
 
 // At least 0 for every number of tokens from 1 on.
@@ -225,12 +225,16 @@ class Verifier {
     const auto length = [](const auto* list) -> size_t { return list == nullptr ? 0 : list->size(); };
     const bool has_outputs = length(from.outputs()) == has.outputs ||
                              (from.op() == fb::Op::quantize && length(from.outputs()) == 3) ||
+                             (from.op() == fb::Op::attention && length(from.outputs()) == 2) ||
                              (from.op() == fb::Op::heads && length(from.outputs()) == 0);
     const bool is_first_attention =
         from.op() == fb::Op::attention && length(from.inputs()) == 6 && length(from.integers()) == 4;
     const bool is_first_rounding = from.op() == fb::Op::quantize_groups && length(from.inputs()) == 1 &&
                                    length(from.integers()) == 0 && length(from.numbers()) == 0;
-    const bool has_inputs = length(from.inputs()) == has.inputs && length(from.integers()) == has.integers;
+    const bool has_stride = from.op() == fb::Op::attention || from.op() == fb::Op::indexer;
+    const bool has_integers =
+        length(from.integers()) == has.integers || (has_stride && length(from.integers()) + 1 == has.integers);
+    const bool has_inputs = length(from.inputs()) == has.inputs && has_integers;
     const bool has_numbers = length(from.numbers()) == has.numbers || is_first_rounding;
     if (!(has_inputs || is_first_attention || is_first_rounding) || !has_outputs || !has_numbers) {
       return invalid(place, "has other numbers of operands than %s takes", fb::EnumNameOp(from.op()));

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kQueryHeads = 16,  // of a workgroup
     kMostTileRows = 16, kMostOutputs = 2048, kLayouts = 3;
+constexpr size_t kTurnedBinding = 14;  // attend.comp
 
 int64_t shared_bytes(int64_t num_heads, int64_t width) { return 4 * num_heads * (width + kLanes + 8); }
 int64_t shared_bytes_of_tile(int64_t rows, int64_t width) { return 4 * rows * (width + kLanes + 14); }
@@ -195,6 +196,7 @@ Status Planner::add_attention() {
   MOTE_RETURN_IF_ERROR(integer_below(2, int64_t{1} << 31));
   MOTE_RETURN_IF_ERROR(integer_below(3, 2));
   MOTE_RETURN_IF_ERROR(integer_below(4, node_->integers[1] > 0 ? 2 : 1));
+  MOTE_RETURN_IF_ERROR(integer_below(5, node_->integers[1] > 0 ? 2 : int64_t{1} << 31));
   const Bound keys{Bind::keys, index, 0}, values{Bind::values, index, 0};
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[3]));
@@ -214,6 +216,11 @@ Status Planner::add_attention() {
   if (width < 2 || width % 2 != 0 || (in_keys && width > cache->head_dim))
     return invalid("outputs[0]: must be as wide as values, which are at most as wide as keys");
   MOTE_ASSIGN(const View y, whole("outputs[0]", out, tokens * num_heads * width));
+  Bound lse{};
+  if (node_->outputs.size() > 1) {
+    MOTE_ASSIGN(const View sums, whole("outputs[1]", node_->outputs[1], tokens * num_heads));
+    lse = bound(sums);
+  }
   if (value_of(node_->inputs[3]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
   plan_.positions.push_back(positions.value);
   if (node_->inputs[1].value >= 0)
@@ -224,6 +231,7 @@ Status Planner::add_attention() {
                      .num_heads = num_heads,
                      .value_width = width,
                      .y = y,
+                     .lse = lse,
                      .bindings = {bound(q), keys, in_keys ? keys : values, bound(positions), sinks, slopes,
                                   sight.biases, sight.chosen, bound(y)},
                      .push = {word(kv_heads), word(tokens), word(q.offset), word(q.strides[1]), word(q.strides[2]),
@@ -247,7 +255,8 @@ Dispatch Planner::attention_dispatch(AttentionCall call, int64_t heads, int64_t 
   return {.constants = {word(heads), word(cache.head_dim), word(call.value_width), 0, is_there(4), is_there(5),
                         word(ceil_div(items, kLanes)), word(call.num_heads / cache.num_heads), word(node_->integers[3]),
                         word(node_->integers[4]), is_there(6), is_there(7),
-                        word(cache.value_head_dim == 0 ? cache.head_dim : cache.value_head_dim)},
+                        word(cache.value_head_dim == 0 ? cache.head_dim : cache.value_head_dim),
+                        std::max(word(node_->integers[5]), 1u), call.lse.kind != Bind::none},
           .bindings = std::move(call.bindings),
           .writes = 0b100000000,
           .push = std::move(call.push),
@@ -265,13 +274,16 @@ Status Planner::add_attention_of_one(AttentionCall call) {
   plan_.splits = splits_;
   plan_.parts_bytes = std::max(plan_.parts_bytes, static_cast<uint64_t>(4 * call.num_heads * splits_ * (width + 2)));
   const View y = call.y;
+  const Bound lse = call.lse;
   Dispatch dispatch = attention_dispatch(std::move(call), heads, heads * width / 2);
   dispatch.shader = Shader::attend;
   dispatch.groups = {word(groups), 1, word(splits_)};
   dispatch.bindings.push_back({Bind::parts, 0, 0});
   dispatch.writes |= 0b1000000000;
   dispatch.push.push_back(word(groups));
-  add_rounding(rounded_by_last(y, kLanes, shared), y, groups + 1, &dispatch);
+  const bool has_lse = lse.kind != Bind::none;
+  add_rounding(has_lse ? std::nullopt : rounded_by_last(y, kLanes, shared), y, groups + 1, &dispatch);
+  if (has_lse) dispatch.bindings[kTurnedBinding] = lse;
   return push(std::move(dispatch));
 }
 
@@ -282,9 +294,12 @@ Status Planner::add_attention_tiles(AttentionCall call, int64_t tokens) {
       rows_of_tile(cache.head_dim, width, together * tokens, device_.limits.maxComputeSharedMemorySize);
   MOTE_RETURN_IF_ERROR(require_shared(shared_bytes_of_tile(rows, cache.head_dim)));
   const int64_t heads = std::min(together, rows);
+  call.bindings.push_back(call.lse);
+  const unsigned writes = call.lse.kind != Bind::none ? 0b1000000000 : 0;
   Dispatch dispatch = attention_dispatch(std::move(call), heads, rows / 4 * width / 2);
   dispatch.shader = Shader::attend_tile;
   dispatch.constants[3] = word(rows);
+  dispatch.writes |= writes;
   dispatch.groups = {word(cache.num_heads * ceil_div(together, heads)), word(ceil_div(tokens, rows / heads)), 1};
   return push(std::move(dispatch));
 }

@@ -17,13 +17,15 @@ Status Planner::add_indexer() {
   const int64_t topk = node_->integers[1], block = node_->integers[2], kv_heads = cache.num_heads;
   if (block < 1 || block > kMostChosen || topk < 1 || topk > kMostChosen / block)
     return invalid("integers: must choose 1..%lld positions", static_cast<long long>(kMostChosen));
+  MOTE_RETURN_IF_ERROR(integer_below(3, 2));
+  const bool only_last = node_->integers[3] != 0;
   MOTE_ASSIGN(const View q, heads("q", node_->inputs[0]));
   MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[2]));
   const int64_t tokens = positions.count(), num_heads = q.sizes[1];
   if (q.sizes[2] != tokens || q.sizes[3] != cache.head_dim || num_heads % kv_heads != 0)
     return invalid("q: does not fit the cache");
   MOTE_ASSIGN(const Bound weights, parameter("weights", node_->inputs[3], tokens * num_heads));
-  const int64_t width = topk * block + block - 1;
+  const int64_t width = only_last ? topk : topk * block + block - 1;
   if (value_of(node_->outputs[0]).content != fb::Content::int64) return invalid("outputs[0]: must hold int64");
   MOTE_ASSIGN(const View y, whole_words("outputs[0]", node_->outputs[0], tokens * kv_heads * width));
   if (value_of(node_->inputs[2]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
@@ -47,7 +49,7 @@ Status Planner::add_indexer() {
                        word(q.strides[2]), word(blocks), word(topk), word(first)},
               .of_position = {2 * kv_heads * cache.head_dim / block, num_heads * cache.head_dim / block}}));
     MOTE_RETURN_IF_ERROR(push({.shader = Shader::index_choose,
-                               .constants = {word(block)},
+                               .constants = {word(block), only_last},
                                .groups = {word(count), word(kv_heads), 1},
                                .bindings = {scores, bound(positions), bound(y)},
                                .writes = 0b100,

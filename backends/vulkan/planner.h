@@ -137,6 +137,7 @@ class Planner : Operands {
     const GraphCache* cache = nullptr;
     int64_t num_heads = 0, value_width = 0;
     View y{};
+    Bound lse{};  // logarithms of sums
     std::vector<Bound> bindings{};
     std::vector<uint32_t> push{};
   };

@@ -24,7 +24,6 @@ class Refusal(Reason):
     ROWS = "rows in more than two dimensions"
     FUNCTION = "function {function}"
     STATE = "a state of kind {kind}"
-    STRIDE = "keys of blocks of {stride} positions"
     SPREAD = "values {width} wide beside index keys: must be 1"
     WIDTH = "heads {width} wide: must be even"
     WIDE = f"keys {{width}} wide: must be at most {MAX_WIDTH}"

@@ -14,7 +14,7 @@ layout(binding = 10) readonly buffer NormWeight { float norm_weight[]; };
 layout(binding = 11) writeonly buffer Codes { uint new_codes[]; };
 layout(binding = 12) writeonly buffer Rows { uint new_rows[]; };
 layout(binding = 13) writeonly buffer Sums { uint new_sums[]; };
-layout(binding = 14) coherent buffer Turned { float turned[]; };
+layout(binding = 14) coherent buffer Turned { float turned[]; };  // or, where nothing is rounded, logarithms of sums
 #define COUNTERS_AT 15
 #include "last.glsl"
 #define QUERIES HEADS
@@ -119,6 +119,7 @@ void combine(uint first, uint last) {
     vec2 mean = finished(all_largest, all_sum, all, sink_of(0, head));
     y[head * VALUE_WIDTH + 2 * pair] = mean.x;
     y[head * VALUE_WIDTH + 2 * pair + 1] = mean.y;
+    if (HAS_LSE && pair == 0) turned[head] = log_of_sum(all_largest, all_sum, sink_of(0, head));
   }
 }
 

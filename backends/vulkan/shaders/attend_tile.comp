@@ -9,6 +9,7 @@ layout(local_size_x = 64) in;
 layout(constant_id = 3) const uint ROWS = 16;  // queries of a workgroup: 4, 8, 16 or 32
 
 layout(binding = 8) writeonly buffer Y { float y[]; };
+layout(binding = 9) writeonly buffer Lse { float lse[]; };
 #define QUERIES ROWS
 uint token_of_query(uint query);
 #include "attention.glsl"
@@ -152,7 +153,9 @@ void write(Outputs all) {
       uint row = first + i, head = head_of_query(row);
       if (!is_query(row)) continue;
       vec2 mean = finished(all_largest[row], all_sums[row], vec2(all.even[item][i], all.odd[item][i]), sink_of(token_of_query(row), head));
-      uint at = (token_of_query(row) * push[0] * TOGETHER + head) * VALUE_WIDTH + 2 * (index % (VALUE_WIDTH / 2));
+      uint place = token_of_query(row) * push[0] * TOGETHER + head, pair = index % (VALUE_WIDTH / 2);
+      uint at = place * VALUE_WIDTH + 2 * pair;
+      if (HAS_LSE && pair == 0) lse[place] = log_of_sum(all_largest[row], all_sums[row], sink_of(token_of_query(row), head));
       y[at] = mean.x;
       y[at + 1] = mean.y;
     }

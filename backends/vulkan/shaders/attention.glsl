@@ -12,6 +12,8 @@ layout(constant_id = 8) const bool IS_BIDIRECTIONAL = false;  // whether positio
 layout(constant_id = 9) const bool IS_CHUNKED = false;        // whether windows begin at multiples of their length
 layout(constant_id = 10) const bool HAS_BIASES = false;
 layout(constant_id = 11) const bool HAS_CHOSEN = false;
+layout(constant_id = 13) const uint STRIDE = 1;  // of positions the last one of each so many is seen
+layout(constant_id = 14) const bool HAS_LSE = false;
 layout(constant_id = 6) const uint ITEMS = 1;  // pairs of outputs of an invocation, rounded up
 
 layout(binding = 0) readonly buffer Q { float q[]; };
@@ -84,6 +86,7 @@ bool anyone_has_choice() {
 }
 bool is_seen(uint query, uint block, uint place, uint first, uint end) {
   uint bit = place - block;
+  if (STRIDE > 1 && (place + 1) % STRIDE != 0) return false;
   if (HAS_CHOSEN && (choices[4 * query + bit / 16] >> (bit % 16) & 1) == 0) return false;
   return place <= end && (place >= first || place < push[9]);
 }

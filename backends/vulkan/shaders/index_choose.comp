@@ -5,6 +5,8 @@
 #include "common.glsl"
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint BLOCK = 1;
+layout(constant_id = 1) const bool ONLY_LAST = false;  // whether the last position of a block stands for it, and there is no tail
+const uint kEach = ONLY_LAST ? 1 : BLOCK, kFirst = BLOCK - kEach;  // positions of a block, and where they begin
 layout(binding = 0) readonly buffer Scores { float scores[]; };  // [tokens of the dispatch, heads of keys, blocks]
 layout(binding = 1) readonly buffer Positions { uint positions[]; };
 layout(binding = 2) writeonly buffer Y { uint y[]; };  // [tokens, heads of keys, chosen positions]
@@ -25,15 +27,15 @@ uint rank_of(uint block) {
 // push: heads of keys, blocks that there is room for, that are chosen, first token
 void main() {
   uint lane = gl_LocalInvocationID.x, token = push[3] + gl_WorkGroupID.x, kv_head = gl_WorkGroupID.y;
-  uint end = positions[token] + 1, complete = end / BLOCK, count = min(complete, push[2]), tail = end - complete * BLOCK;
-  uint width = push[2] * BLOCK + BLOCK - 1, first = (token * push[0] + kv_head) * width;
-  uint absent = width - count * BLOCK - tail;
+  uint end = positions[token] + 1, complete = end / BLOCK, count = min(complete, push[2]), tail = ONLY_LAST ? 0 : end - complete * BLOCK;
+  uint width = push[2] * kEach + kEach - 1, first = (token * push[0] + kv_head) * width;
+  uint absent = width - count * kEach - tail;
   first_score = (gl_WorkGroupID.x * push[0] + kv_head) * push[1];
   for (uint i = lane; i < absent; i += 64) y[first + i] = 0xffffffffu;
   for (uint i = lane; i < tail; i += 64) y[first + width - tail + i] = complete * BLOCK + i;
   first += absent;
   if (complete <= push[2]) {
-    for (uint i = lane; i < complete * BLOCK; i += 64) y[first + i] = i;
+    for (uint i = lane; i < complete * kEach; i += 64) y[first + i] = i / kEach * BLOCK + kFirst + i % kEach;
     return;
   }
   uint least = 0, mask = 0, left = push[2];
@@ -70,8 +72,8 @@ void main() {
     uint rank = rank_of(block);
     bool is_equal = rank == least && num_equal < left;
     if (rank > least || is_equal) {
-      uint place = first + (num_above + min(num_equal, left)) * BLOCK;
-      for (uint i = 0; i < BLOCK; ++i) y[place + i] = block * BLOCK + i;
+      uint place = first + (num_above + min(num_equal, left)) * kEach;
+      for (uint i = 0; i < kEach; ++i) y[place + i] = block * BLOCK + kFirst + i;
     }
     if (rank > least) ++num_above;
     if (rank == least) ++num_equal;

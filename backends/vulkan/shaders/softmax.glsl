@@ -30,3 +30,12 @@ vec2 finished(float largest, float all_sum, vec2 outputs, float sink) {
   }
   return sum == 0.0 ? vec2(0.0) : outputs / sum;
 }
+
+// The logarithm of what the softmax divides by; minus infinity of what sees nothing.
+float log_of_sum(float largest, float all_sum, float sink) {
+  float most = max(largest, sink);
+  if (most == -kInfinity) return most;
+  precise float sum = largest == -kInfinity ? 0.0 : all_sum * exp(largest - most);
+  if (sink != -kInfinity) sum = sum + exp(sink - most);
+  return most + log(sum);
+}

@@ -28,9 +28,9 @@ from tests.contracts.architectures import Row, save_tiny_checkpoint
 
 # Every instruction of every type runs on the GPU; these have all its ops.
 SOME = """
-apertus beam bloom codegen cohere_compass_text deepseek_v3 deepseek_v32 diffllama falcon falcon_h1 falcon_mamba
-gemma2 gemma3n_text gemma4_text gpt2 gpt_oss gptj granitemoehybrid inkling_text lfm2_moe llama llama4_text minicpm3 mpt
-nemotron opt phi3 phimoe qwen3 qwen3_next
+apertus beam bloom codegen cohere_compass_text deepseek_v3 deepseek_v32 deepseek_v4 diffllama falcon falcon_h1
+falcon_mamba gemma2 gemma3n_text gemma4_text gpt2 gpt_oss gptj granitemoehybrid inkling_text lfm2_moe llama llama4_text
+minicpm3 mpt nemotron opt phi3 phimoe qwen3 qwen3_next
 """.split()  # noqa: SIM905
 
 

@@ -209,6 +209,7 @@ class Decoder {
     const auto chosen = value(fb::ValueKind::scratch, fb::Content::int64, {12, 0}), biases = floats(32);
     const auto of_chosen = view(chosen, 0, {1, kT, 1, 3}, {SizeOf{3, 0}, 3, 3, 1});
     node(fb::Op::indexer, {heads(qkv, 0, kHeads), heads(qkv, 64, 1), row(positions), {}}, {of_chosen}, {7, 3, 1});
+    node(fb::Op::indexer, {heads(qkv, 0, kHeads), heads(qkv, 64, 1), row(positions), {}}, {of_chosen}, {7, 3, 2, 1});
     node(fb::Op::attention,
          {whole(q, kHeads),
           {},
@@ -231,8 +232,10 @@ class Decoder {
     cache.value_head_dim = 0;
     graph_.caches.push_back(std::make_unique<fb::CacheT>(cache));
     const auto mixed = floats(32), wide = floats(4 * kHidden), heads_of = floats(4 * kHidden);
+    const auto sums = floats(kHeads);
     node(fb::Op::attention, {whole(q, kHeads), heads(qkv, 64, 1), {}, row(positions), {}, {}, {}, {}},
-         {view(mixed, 0, {1, kT, kHeads, 8}, {SizeOf{32, 0}, 32, 8, 1})}, {8, 0, 0, 0, 0}, {0.25f, 0.0f});
+         {view(mixed, 0, {1, kT, kHeads, 8}, {SizeOf{32, 0}, 32, 8, 1}), rows(sums, kHeads)}, {8, 0, 0, 0, 0, 3},
+         {0.25f, 0.0f});
     const auto by_heads = [&](int32_t value) {
       return view(value, 0, {1, SizeOf{4, 0}, kHidden}, {SizeOf{4 * kHidden, 0}, kHidden, 1});
     };

@@ -64,8 +64,6 @@ EXAMPLES = [
     ("a state of kind recurrent", attention(StateSpec("conv", "recurrent", shape=(1, 2, 8)))),
     ("keys 2048 wide: must be at most 1024", recurrence(2048)),
     ("values 8 wide beside index keys: must be 1", indexer(8)),
-    ("keys of blocks of 3 positions", attention(stride=dims(3))),
-    ("keys of blocks of 4 positions", indexer(stride=dims(4))),
     ("heads 7 wide: must be even", attention(StateSpec("cache", "kv_cache", 2, 7, 8))),
 ]  # fmt: skip
 
