@@ -25,7 +25,7 @@ from llm_export.check import CheckResult, check_targets, choose_mode
 from llm_export.check.embeddings import blank_embeddings, check_embeddings
 from llm_export.check.golden import blank_figures, blank_samples, figures, golden_samples, make_prompts
 from llm_export.check.oracle import Oracle
-from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint
+from llm_export.checkpoint import TOKENIZER_FILES, Checkpoint, open_checkpoint, with_assistant
 from llm_export.checkpoint.gguf.reader import model_name
 from llm_export.checkpoint.metadata import make_metadata
 from llm_export.checkpoint.tokenizer import check_compiled_tokenizer
@@ -81,6 +81,7 @@ def export(
     check: str | None = None,
     tokenizer: bool | str | Path = True,
     embed: bool | None = None,
+    assistant: str | Path | None = None,
     weights_file: str | Path | None = None,
     revision: str | None = None,
     show_progress: bool | None = None,
@@ -101,6 +102,7 @@ def export(
     tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only. A folder: they are taken
         from there
     embed: True adds what gives embeddings; None: if the checkpoint is made for that, and then it does nothing else
+    assistant: folder or hub id of a checkpoint that drafts for this one, such as Gemma 4's; it becomes part of the file
     weights_file: a `.motew` file in the folder of `output` for the weights; exports with the same weights share it
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
     Errors: MoteError; whatever happens, `output` and `weights_file` are either whole or as they were before
@@ -124,6 +126,8 @@ def export(
             checkpoint = open_checkpoint(
                 source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
             )
+            if assistant is not None:
+                checkpoint = _with_assistant(checkpoint, assistant, how.targets, checkpoint_options)
             if recipe is None and not requantize:
                 how = _kept_if_quantized(checkpoint, how)
             notes = _source_notes(checkpoint, how.recipe, requantize)
@@ -141,6 +145,20 @@ def export(
         num_delegated=written.partitioned.num_delegated,
         weights_file=how.weights_file,
     )
+
+
+def _with_assistant(
+    checkpoint: Checkpoint, assistant: str | Path, targets: Sequence[Target], checkpoint_options: dict
+) -> Checkpoint:
+    owner = next((each.name for target in targets for each in target.backends if each.owns_states), None)
+    if owner is not None:
+        raise ArgumentError(
+            f"assistant = {assistant}: reads keys and values, which {owner} keeps on its device: must be absent, or "
+            "the backends those that leave keys and values to the CPU, such as xnnpack,cpu"
+        )
+    hub = ("token", "cache_dir", "local_files_only")
+    given = {name: value for name, value in checkpoint_options.items() if name in hub}
+    return with_assistant(checkpoint, assistant, **given)
 
 
 def outline(

@@ -151,6 +151,11 @@ Examples:
     help="Also give embeddings; or do not, but generate text.  [default: as the checkpoint is made for]",
 )
 @click.option(
+    "--assistant",
+    metavar="CHECKPOINT",
+    help="Folder or hub id of an assistant of the model, such as Gemma 4's, which drafts for it in the same file.",
+)
+@click.option(
     "--weights-file",
     type=click.Path(),
     metavar="FILE.motew",

@@ -14,8 +14,10 @@ _captured: dict[bytes, Captured] = {}
 def captured(checkpoint: Checkpoint) -> Captured:
     """Returns what `capture` gives, remembered by the bytes of the checkpoint's config and weights, and by its methods.
 
-    The stages behind it leave it as it is, so exports can share it.
+    With an assistant it is not remembered. The stages behind it leave it as it is, so exports can share it.
     """
+    if checkpoint.assistant is not None:
+        return capture(checkpoint)
     key = _digest(checkpoint)
     if key in _captured:
         # As capture does with a reader.

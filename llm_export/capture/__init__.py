@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim, ExportedProgram
-from torch.export.graph_signature import InputKind, TensorArgument
-from torch.fx import Node
+from torch.export.graph_signature import InputKind
 from transformers import (
     AttentionInterface,
     AttentionMaskInterface,
@@ -25,6 +24,7 @@ from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from llm_export.capture import (  # noqa: F401  (they register)
     architectures,
+    assistants,
     complex_numbers,
     draft_heads,
     experts,
@@ -37,7 +37,7 @@ from llm_export.capture import (  # noqa: F401  (they register)
     stacks,
 )
 from llm_export.capture.methods import Captured
-from llm_export.capture.programs import with_outputs
+from llm_export.capture.programs import number_by_position, remove_redundant, with_outputs
 from llm_export.checkpoint import Checkpoint
 from llm_export.checkpoint.embedding import is_bidirectional
 from llm_export.errors import UnsupportedError
@@ -145,6 +145,13 @@ class CaptureContext:
             if keys is k and values is v and cached_window == window:
                 return state
         return None
+
+    def lend(self, state: int, window: int) -> tuple[Tensor, Tensor]:
+        """Returns what stands for the keys and values of a state in attention that reads and does not append."""
+        spec = self.states[state]
+        keys, values = (torch.zeros(1, spec.num_heads, 1, width) for width in (spec.head_dim, spec.value_head_dim))
+        self._cached.append((keys, values, window, state))
+        return keys, values
 
     def short_conv(self, module: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Calls `mote::short_conv` and declares its state.
@@ -350,52 +357,6 @@ def _export(model: PreTrainedModel, mode: FakeTensorMode, **others: int) -> Expo
     return program.run_decompositions({})
 
 
-REDUNDANT = {
-    torch.ops.aten._assert_tensor_metadata.default,
-    torch.ops.aten.detach.default,
-    torch.ops.aten.detach_.default,
-    torch.ops.aten.alias.default,
-    torch.ops.aten.lift_fresh_copy.default,
-}
-
-
-def _remove_redundant(program: ExportedProgram) -> None:
-    """Removes nodes of `REDUNDANT` ops and nodes whose result is not used."""
-    for node in list(program.graph.nodes):
-        if node.op == "call_function" and node.target in REDUNDANT:
-            if node.args and isinstance(node.args[0], Node) and node.users:
-                node.replace_all_uses_with(node.args[0])
-            program.graph.erase_node(node)
-    program.graph.eliminate_dead_code()
-    outputs = program.graph.output_node().args[0]
-    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):
-        spec.arg = TensorArgument(name=node.name)
-    program.graph_module.recompile()
-
-
-COUNTS = {torch.ops.aten.arange.default: 0, torch.ops.aten.arange.start: 1, torch.ops.aten.arange.start_step: 1}  # end
-
-
-def _number_by_position(program: ExportedProgram) -> None:
-    """Makes 0, 1 .. T - 1, which a module without a cache takes for its positions, those of the call's tokens."""
-    placeholders = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
-    positions = placeholders["position_ids"]
-    tokens = str(positions.meta["val"].shape[1])
-    for node in [node for node in program.graph.nodes if node.target in COUNTS]:
-        end = node.args[COUNTS[node.target]]
-        start, step = node.args[0] if COUNTS[node.target] else 0, (*node.args[2:], 1)[0]
-        if (start, step) != (0, 1) or not isinstance(end, Node) or str(end.meta["val"]) != tokens:
-            continue
-        with program.graph.inserting_before(node):
-            row = program.graph.call_function(torch.ops.aten.select.int, (positions, 0, 0))
-            cast = program.graph.call_function(
-                torch.ops.aten._to_copy.default, (row,), {"dtype": node.meta["val"].dtype}
-            )
-        row.meta = node.meta | {"val": positions.meta["val"][0]}
-        cast.meta = dict(node.meta)
-        node.replace_all_uses_with(cast)
-
-
 def _weights_and_constants(
     program: ExportedProgram, model: PreTrainedModel, checkpoint: Checkpoint
 ) -> tuple[dict[str, WeightSpec], dict[str, Tensor]]:
@@ -435,7 +396,7 @@ def capture(checkpoint: Checkpoint) -> Captured:
         architecture.prepare(IMPLEMENTATION)
     model = build_model(checkpoint.config, checkpoint.generates)
     with parameters_on_meta():
-        head = draft_heads.find(model, checkpoint)
+        head = assistants.build(model, checkpoint, build_model) or draft_heads.find(model, checkpoint)
     if head is not None:
         head.attach()
     checkpoint.weights.bind(model, head.rename if head is not None else None)
@@ -455,6 +416,8 @@ def capture(checkpoint: Checkpoint) -> Captured:
     weights, constants = _weights_and_constants(program, model, checkpoint)
     programs = {name: with_outputs(program, indices) for name, indices in outputs.items()}
     if head is not None:
+        if isinstance(head, assistants.Assistant):
+            head.prepare(context)
         programs[MTP] = _trace_head(head, context, mode)
         more_weights, more_constants = _weights_and_constants(programs[MTP], model, checkpoint)
         weights, constants = more_weights | weights, more_constants | constants
@@ -477,14 +440,16 @@ def _traced(model: PreTrainedModel, context: CaptureContext, mode: FakeTensorMod
         raise guards.explain(error, context.model_type) from error
     finally:
         CaptureContext.current = None
-    _number_by_position(program)
-    _remove_redundant(program)
+    number_by_position(program)
+    remove_redundant(program)
     guards.check_graph(program, context.model_type)
     return program
 
 
-def _trace_head(head: draft_heads.DraftHead, context: CaptureContext, mode: FakeTensorMode) -> ExportedProgram:
-    """Traces the head behind the model; its states follow those of the model."""
+def _trace_head(
+    head: draft_heads.DraftHead | assistants.Assistant, context: CaptureContext, mode: FakeTensorMode
+) -> ExportedProgram:
+    """Traces the head behind the model; states of its own follow those of the model."""
 
     def forward(input_ids, position_ids, hidden_states):
         context.start(position_ids)

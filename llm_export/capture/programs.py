@@ -1,4 +1,4 @@
-"""Copies of captured graphs, and parameters that graphs gain and lose."""
+"""Copies and first edits of captured graphs, and parameters that graphs gain and lose."""
 
 from __future__ import annotations
 
@@ -77,3 +77,49 @@ def add_call(program: ExportedProgram, before: Node, target: Callable, *args: An
     with fake_mode(program):
         node.meta["val"] = target(*values[0], **values[1])
     return node
+
+
+REDUNDANT = {
+    torch.ops.aten._assert_tensor_metadata.default,
+    torch.ops.aten.detach.default,
+    torch.ops.aten.detach_.default,
+    torch.ops.aten.alias.default,
+    torch.ops.aten.lift_fresh_copy.default,
+}
+
+
+def remove_redundant(program: ExportedProgram) -> None:
+    """Removes nodes of `REDUNDANT` ops and nodes whose result is not used."""
+    for node in list(program.graph.nodes):
+        if node.op == "call_function" and node.target in REDUNDANT:
+            if node.args and isinstance(node.args[0], Node) and node.users:
+                node.replace_all_uses_with(node.args[0])
+            program.graph.erase_node(node)
+    program.graph.eliminate_dead_code()
+    outputs = program.graph.output_node().args[0]
+    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):
+        spec.arg = TensorArgument(name=node.name)
+    program.graph_module.recompile()
+
+
+COUNTS = {torch.ops.aten.arange.default: 0, torch.ops.aten.arange.start: 1, torch.ops.aten.arange.start_step: 1}  # end
+
+
+def number_by_position(program: ExportedProgram) -> None:
+    """Makes 0, 1 .. T - 1, which a module without a cache takes for its positions, those of the call's tokens."""
+    placeholders = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
+    positions = placeholders["position_ids"]
+    tokens = str(positions.meta["val"].shape[1])
+    for node in [node for node in program.graph.nodes if node.target in COUNTS]:
+        end = node.args[COUNTS[node.target]]
+        start, step = node.args[0] if COUNTS[node.target] else 0, (*node.args[2:], 1)[0]
+        if (start, step) != (0, 1) or not isinstance(end, Node) or str(end.meta["val"]) != tokens:
+            continue
+        with program.graph.inserting_before(node):
+            row = program.graph.call_function(torch.ops.aten.select.int, (positions, 0, 0))
+            cast = program.graph.call_function(
+                torch.ops.aten._to_copy.default, (row,), {"dtype": node.meta["val"].dtype}
+            )
+        row.meta = node.meta | {"val": positions.meta["val"][0]}
+        cast.meta = dict(node.meta)
+        node.replace_all_uses_with(cast)

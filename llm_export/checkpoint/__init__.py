@@ -18,12 +18,21 @@ from llm_export.checkpoint.other_formats import refuse_file, refuse_folder
 from llm_export.checkpoint.quantized import quantized_files
 from llm_export.checkpoint.tokenizer import TokenizerFile
 from llm_export.checkpoint.weights import SafetensorsFiles, Shapes, TensorFiles, WeightReader
-from llm_export.errors import FileError, UnsupportedError
+from llm_export.errors import ArgumentError, FileError, UnsupportedError
 
 TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model")
 DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "LICENSE*", "tokenizer*", "*.model", "*.txt"]
 SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors")
 MAX_JSON_BYTES = 256 << 20
+ASSISTANT_PREFIX = "assistant."  # of the names that its tensors have beside those of the model
+
+
+@dataclass(frozen=True)
+class AssistantSource:
+    """A checkpoint that drafts for a model. Its tensors are among the model's, behind ASSISTANT_PREFIX."""
+
+    source: str
+    config: PretrainedConfig
 
 
 @dataclass
@@ -43,6 +52,7 @@ class Checkpoint:
     trust_remote_code: bool = False
     generates: bool = True  # False: a model without an output head, or with no use for one
     embedding: EmbeddingSetup | None = None  # how it makes embeddings; None: it shall not
+    assistant: AssistantSource | None = None  # what drafts for it
 
 
 def open_checkpoint(
@@ -150,6 +160,32 @@ def _with_tokenizer(checkpoint: Checkpoint, tokenizer: bool | str | Path) -> Che
     return replace(checkpoint, tokenizer=file, tokenizer_config=config, chat_template=template)
 
 
+def with_assistant(
+    checkpoint: Checkpoint,
+    source: str | Path,
+    *,
+    token: str | bool | None = None,
+    cache_dir: str | Path | None = None,
+    local_files_only: bool = False,
+) -> Checkpoint:
+    """Adds a folder or hub id with what drafts for a model; the arguments are those of `from_pretrained`.
+
+    Errors: ArgumentError if that is no assistant, those of open_checkpoint. Cost: reads headers only
+    """
+    if not checkpoint.generates:
+        raise ArgumentError(f"assistant = {source}: {checkpoint.model_id} generates no text: must be absent")
+    folder = Path(source)
+    if not folder.is_dir():
+        folder = _download(str(source), ["*.json", "*.safetensors"], None, "", token, cache_dir, local_files_only)
+    model_type = (_read_json(folder / "config.json") or {}).get("model_type")
+    if model_type not in model_types.DRAFTERS:
+        kinds = " or ".join(model_types.DRAFTERS)
+        raise ArgumentError(f"assistant = {source}: its model_type is {model_type!r}: must be {kinds}")
+    config = _load_config(folder, trust_remote_code=False)
+    weights = checkpoint.weights.beside(ASSISTANT_PREFIX, _open_tensors(folder, config))
+    return replace(checkpoint, weights=weights, assistant=AssistantSource(str(source), config))
+
+
 def _tokenizer(folder: Path) -> TokenizerFile | None:
     path = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
     return TokenizerFile.at(path) if path is not None else None
@@ -200,19 +236,25 @@ def _config(folder: Path, trust_remote_code: bool) -> PretrainedConfig:
     refusal = model_types.refusal(text_type or model_type)
     if refusal and not (trust_remote_code and "auto_map" in fields):
         raise UnsupportedError(model_type, *refusal)
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-    except Exception as error:  # transformers validates configs with many exception types
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise FileError(f"{folder}/config.json: transformers refuses it: {reason}") from error
+    config = _load_config(folder, trust_remote_code)
     config = _text_config(config, fields) if text_type else config
     if hasattr(config, "quantization_config"):  # modules would look for packed parameters
         del config.quantization_config
     return config
 
 
+def _load_config(folder: Path, trust_remote_code: bool) -> PretrainedConfig:
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+    except Exception as error:  # transformers validates configs with many exception types
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise FileError(f"{folder}/config.json: transformers refuses it: {reason}") from error
+
+
 def _text_type(fields: dict) -> str | None:
     """Returns the model_type of the text part of a multimodal wrapper, None where there is none of its own."""
+    if fields["model_type"] in model_types.DRAFTERS:  # whose text part is no model without its own
+        return None
     text = fields.get("text_config")
     text_type = text.get("model_type") if isinstance(text, dict) else None
     return text_type if isinstance(text_type, str) and model_types.refusal(text_type) is None else None

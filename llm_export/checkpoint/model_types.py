@@ -85,6 +85,8 @@ NOT_DECODERS: dict[str, str] = _reasons()
 
 def refusal(model_type: str) -> tuple[str, str] | None:
     """Returns why `model_type` is no decoder-only text generator and a suggestion, or None if it is one."""
+    if model_type in DRAFTERS:
+        return NOT_DECODERS[model_type], "Export the model that it drafts for, with this as its assistant"
     if model_type in NOT_DECODERS:
         return NOT_DECODERS[model_type], "Choose a decoder-only language model"
     if model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:

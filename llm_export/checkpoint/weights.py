@@ -25,6 +25,7 @@ from transformers.core_model_loading import (
 )
 
 from llm_export.checkpoint.files import open_tensors
+from llm_export.checkpoint.joined import JoinedFiles
 from llm_export.checkpoint.merged import Places, find_places, gather_rows
 from llm_export.checkpoint.parts import Part
 from llm_export.errors import FileError
@@ -188,6 +189,10 @@ class WeightReader:
                 self._groups[name], self._meta[name] = group, value
         self._untie(model)
         self._check(model)
+
+    def beside(self, prefix: str, others: TensorFiles) -> WeightReader:
+        """Returns a reader that has the tensors of other files too, under names that begin with `prefix`."""
+        return WeightReader(JoinedFiles(self._files, prefix, others))
 
     def takes_others(self) -> bool:
         """Whether the files may hold tensors that the model has no place for."""

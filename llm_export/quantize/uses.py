@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from llm_export.capture import ops  # noqa: F401  (registers mote::)
 from llm_export.capture.methods import Methods
-from llm_export.program.instructions import EMBED
+from llm_export.program.instructions import EMBED, MTP
 
 aten = torch.ops.aten
 
@@ -71,7 +71,7 @@ def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
         nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
         inputs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
         output = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
-        graph = _Graph(nodes[inputs[0]], output if method != EMBED else None)
+        graph = _Graph(nodes[inputs[0]], output if method != EMBED else None, method == MTP)
         for spec in program.graph_signature.input_specs:
             if spec.kind != InputKind.USER_INPUT and spec.target in methods.weights:
                 use = uses[methods.weights[spec.target].sources]
@@ -112,9 +112,10 @@ def takes_first(node: Node) -> bool:
 
 
 class _Graph:
-    """output: of logits; None: there are none."""
+    """output: of logits; None: there are none; looks_up_any: whether all ids are of tokens, wherever they come from."""
 
-    def __init__(self, input_ids: Node, output: Node | None):
+    def __init__(self, input_ids: Node, output: Node | None, looks_up_any: bool):
+        self.looks_up_any = looks_up_any
         self.heads = heads(output) if output is not None else set()
         self.from_ids = _reachable(input_ids)
         self.readers: dict[str, list[str]] = {}  # placeholder -> names of the heads that read it
@@ -141,7 +142,7 @@ class _Graph:
             return {self._linear(user, "linear" if transposed else "product")}
         if target in EMBEDDINGS and not transposed:
             weight_at, ids_at = EMBEDDINGS[target]
-            if user.args[weight_at] is weight and user.args[ids_at] in self.from_ids:
+            if user.args[weight_at] is weight and (self.looks_up_any or user.args[ids_at] in self.from_ids):
                 return {"embedding"}
         stacks = EXPERTS.get(target) or (EXPERT_LINEARS.get(target),)
         if any(at is not None and user.args[at] is weight for at in stacks):

@@ -18,7 +18,7 @@ from mote.units import human_bytes
 
 def run(
     checkpoint, output, recipe, requantize, group_size, embedding_bits, inputs, overrides, calibration, target_bits,
-    backends, check, tokenizer, no_tokenizer, embed, weights_file, revision, subfolder, local_files_only,
+    backends, check, tokenizer, no_tokenizer, embed, assistant, weights_file, revision, subfolder, local_files_only,
     trust_remote_code, verbose, quiet, as_json, debug,
 ):  # fmt: skip
     end_on_signals()
@@ -34,8 +34,8 @@ def run(
         checkpoint, output, recipe=recipe, requantize=requantize, group_size=parse_group_size(group_size),
         embedding_bits=embedding_bits, inputs=inputs, overrides=overrides, calibration=calibration,
         target_bits=target_bits, backends=backends, check=check, tokenizer=tokenizer or not no_tokenizer, embed=embed,
-        weights_file=weights_file, revision=revision, show_progress=show_progress, subfolder=subfolder,
-        local_files_only=local_files_only,
+        assistant=assistant, weights_file=weights_file, revision=revision, show_progress=show_progress,
+        subfolder=subfolder, local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )  # fmt: skip
     if as_json:

@@ -94,6 +94,13 @@ std::string joined(const std::vector<std::string_view>& names) {
   return text;
 }
 
+// Whether a method other than a head's uses a state, in any target.
+bool is_of_model(const fb::Program& program, size_t state) {
+  return std::ranges::any_of(*program.methods(), [&](const fb::Method* method) {
+    return text_of(*method->name()) != kHeadMethod && uses_state(*method, static_cast<int64_t>(state));
+  });
+}
+
 }  // namespace
 
 Result<uint32_t> Bound::method_index(std::string_view name) const {
@@ -141,7 +148,16 @@ Status Bound::find_used_states() {
     }
   }
   for (size_t i = 0; i < head_states_.size(); ++i) {
-    if (head_states_[i]) uses_state_[i] = true;
+    if (!head_states_[i]) continue;
+    if (is_of_model(program(), i)) {
+      MOTE_REQUIRE(uses_state_[i], Code::kInvalidProgram,
+                   "%s: states[%zu]: mtp reads it, and a delegate of the target %s keeps it", file().name().c_str(), i,
+                   std::string(target_).c_str());
+      head_states_[i] = false;
+      head_reads_session_ = true;
+    } else {
+      uses_state_[i] = true;
+    }
   }
   for (size_t i = 0; i < uses_state_.size() && !has_delegate_state(); ++i) {
     MOTE_REQUIRE(backends_.empty() || uses_state_[i], Code::kInvalidProgram,

@@ -71,6 +71,8 @@ class Bound {
   bool is_of_head(size_t state) const { return !head_states_.empty() && head_states_[state]; }
   // One entry a state, in the file's order.
   std::span<const StateShape> state_shapes() const { return state_shapes_; }
+  // Whether that head attends to states of the session and has none of its own.
+  bool head_reads_session() const { return head_reads_session_; }
   // Weights in the layouts of the kernels that were chosen, if any of them cannot read the file's.
   PackedWeights& packed_weights() const { return *packed_weights_; }
 
@@ -93,7 +95,8 @@ class Bound {
   std::vector<LoadedBackend> backends_;
   std::vector<StateShape> state_shapes_;
   std::vector<bool> uses_state_;   // [states]
-  std::vector<bool> head_states_;  // the same, by the method of the head; empty: there is none
+  std::vector<bool> head_states_;  // the same, by the method of the head alone; empty: there is none
+  bool head_reads_session_ = false;
   std::unique_ptr<PackedWeights> packed_weights_ = std::make_unique<PackedWeights>();
 };
 

@@ -66,6 +66,10 @@ struct LiveRange {
 Status verify_tables(const Path& file, const Mapped& mapped, const fb::Program& program);
 // One method: values, instructions, definitions before uses, its memory plan.
 Status verify_method(const Path& path, const fb::Program& program, const fb::Method& method);
+// Checks the states of a head for multi-token prediction.
+Status verify_head_states(const Path& path, const fb::Program& program, const fb::Method& head);
+// Whether an instruction of a method names a state.
+bool uses_state(const fb::Method& method, int64_t state);
 // No two values that live at the same time share bytes of an arena. `live` is indexed by value; views have no range.
 Status verify_memory(const Path& path, const fb::Method& method, const std::vector<LiveRange>& live);
 // That prefill, decode and verify exist with the inputs and the output that the runner uses.

@@ -402,38 +402,13 @@ int64_t head_width(const fb::Program& program, std::string_view target) {
   return 0;
 }
 
-bool uses_state(const fb::Method& method, int64_t state) {
-  return std::ranges::any_of(*method.instructions(), [&](const fb::Instruction* instruction) {
-    return std::ranges::any_of(*instruction->attributes(), [&](const fb::Attribute* attribute) {
-      return text_of(*attribute->name()) == "state" && attribute->dims() != nullptr &&
-             attribute->dims()->Get(0)->constant() == state;
-    });
-  });
-}
-
-// A head goes back and forth on its own, so its states are its own, and such that can go back.
-Status check_head_states(const Path& path, const fb::Program& program, const fb::Method& head) {
-  for (uint32_t i = 0; i < program.states()->size(); ++i) {
-    if (!uses_state(head, i)) continue;
-    const fb::State& state = *program.states()->Get(i);
-    if (state.kind() != fb::StateKind::kv_cache || state.window() != 0)
-      return invalid(path, "mtp: uses states[%u], %s: must be a KV cache without a window", i, state.name()->c_str());
-    for (const fb::Method* other : *program.methods()) {
-      if (text_of(*other->name()) == kHeadMethod || !uses_state(*other, i)) continue;
-      return invalid(path, "mtp: uses states[%u], %s: must be used by no other method, and %s does", i,
-                     state.name()->c_str(), other->name()->c_str());
-    }
-  }
-  return {};
-}
-
 // Checks a method if the runner calls one of its name. -> true: it does
 Result<bool> verify_called(const Path& path, const fb::Program& program, const fb::Method& method) {
   const std::string_view name = text_of(*method.name());
   const int64_t width = head_width(program, target_of(method));
   if (name == kHeadMethod) {
     MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", {0, 1}, program.vocab_size()}, width));
-    MOTE_RETURN_IF_ERROR(check_head_states(path, program, method));
+    MOTE_RETURN_IF_ERROR(verify_head_states(path, program, method));
     if (is_fixed(method)) return invalid(path, "mtp: must take calls of any length");
     return true;
   }

@@ -12,6 +12,8 @@ Result<DraftHead> DraftHead::open(const Bound& bound, const StateMemoryOptions& 
   head.method_ = *method;
   head.width_ = found.values()->Get(static_cast<uint32_t>(found.inputs()->Get(2)))->shape()->Get(2)->constant();
   head.max_rows_ = options.prefill_chunk;
+  head.exists_ = true;
+  if (bound.head_reads_session()) return head;
   StateMemoryOptions own = options;
   own.of_head = true;
   MOTE_ASSIGN(head.memory_, StateMemory::allocate(bound, own));
@@ -29,7 +31,7 @@ void DraftHead::follow(bool wanted) {
 }
 
 void DraftHead::append(int64_t position, std::span<const float> rows) {
-  truncate(position);
+  reads_session() ? clear() : truncate(position);
   if (position != end()) {
     clear();
     base_ = position;
@@ -64,7 +66,9 @@ void DraftHead::end_call(int64_t count) {
 
 DraftHeadSnapshot DraftHead::snapshot() const {
   if (!follows_) return {};
-  return {base_, filled_, memory_->snapshot(filled_), rows_};
+  if (memory_.has_value()) return {base_, filled_, memory_->snapshot(filled_), rows_};
+  if (rows_.empty()) return {};
+  return {end() - 1, 0, {}, {last_row().begin(), last_row().end()}};
 }
 
 void DraftHead::adopt(const DraftHeadSnapshot& snapshot, int64_t count) {

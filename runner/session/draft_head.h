@@ -14,7 +14,8 @@ namespace mote {
 
 // At each position such a head reads the hidden state of the model and the token behind it. It is always behind the
 // session: rows are the hidden states that it has not read yet. What it has read may begin anywhere in the text, where
-// hidden states were not known before: it only guesses less well then. Thread safety: as its session.
+// hidden states were not known before: it only guesses less well then. A head that attends to the session's own caches
+// reads nothing along: its rows are those of the last call, and it needs the last. Thread safety: as its session.
 class DraftHead {
  public:
   // Of a target without one.
@@ -22,7 +23,9 @@ class DraftHead {
   // Errors: kOutOfMemory.
   static Result<DraftHead> open(const Bound& bound, const StateMemoryOptions& options);
 
-  bool exists() const { return memory_.has_value(); }
+  bool exists() const { return exists_; }
+  // Whether it attends to the session's caches and has none of its own.
+  bool reads_session() const { return exists_ && !memory_.has_value(); }
   uint32_t method() const { return method_; }
   // Whether the session gives it the hidden states of its calls.
   bool follows() const { return follows_; }
@@ -38,6 +41,7 @@ class DraftHead {
   int64_t end() const { return base_ + filled_ + num_rows(); }
   int64_t num_rows() const { return static_cast<int64_t>(rows_.size()) / width_; }
   int64_t max_rows() const { return max_rows_; }
+  std::span<const float> last_row() const { return std::span(rows_).last(static_cast<size_t>(width_)); }
   std::span<const float> rows(int64_t count) const {
     return std::span(rows_).first(static_cast<size_t>(count * width_));
   }
@@ -56,7 +60,8 @@ class DraftHead {
   void adopt(const DraftHeadSnapshot& snapshot, int64_t count);
 
  private:
-  std::optional<StateMemory> memory_;
+  bool exists_ = false;
+  std::optional<StateMemory> memory_;  // of its own caches
   uint32_t method_ = 0;
   int64_t width_ = 1;
   int64_t max_rows_ = 0;

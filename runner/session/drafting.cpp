@@ -15,15 +15,17 @@ void Session::note_hidden_states(const MethodCall& call, int64_t before) {
   if (!head_.follows()) return;
   const std::span<const float> rows = executor().output(call.method, 1);
   const size_t width = rows.size() / static_cast<size_t>(call.tokens);
+  num_guessed_ = -1;
   head_.append(before, rows.first(call.count * width));
 }
 
-// One call of the head for tokens from a position in its cache, each with the hidden state in front of it.
+// One call of the head for tokens from a position in the cache, each with the hidden state in front of it.
 Status Session::run_head(int64_t from, std::span<const int32_t> ids, std::span<const float> hidden_states) {
   position_.forget_logits();  // methods share the memory that they lie in
   const auto count = static_cast<int64_t>(ids.size());
   MOTE_RETURN_IF_ERROR(executor().prepare(head_.method(), count));
-  MOTE_ASSIGN(const SequenceStates states, head_.begin_call(from, count, adapter_uses_));
+  SequenceStates states{count, states_.kv_caches(), states_.recurrent_states(), adapter_uses_, nullptr};
+  if (!head_.reads_session()) { MOTE_ASSIGN(states, head_.begin_call(from, count, adapter_uses_)); }
   const std::span<int64_t> input_ids = executor().input(head_.method(), 0);
   const std::span<int64_t> position_ids = executor().input(head_.method(), 1);
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -52,7 +54,7 @@ Status Session::catch_up_head(int32_t next) {
 Status Session::make_head_room(int64_t count, int32_t next) {
   if (!head_.follows()) return {};
   head_.truncate(position());
-  if (head_.end() != position() || head_.num_rows() == 0) return {};
+  if (head_.reads_session() || head_.end() != position() || head_.num_rows() == 0) return {};
   return head_.num_rows() + count <= head_.max_rows() ? Status() : catch_up_head(next);
 }
 
@@ -61,15 +63,21 @@ Result<std::span<const float>> Session::guess(int32_t id) {
   if (!head_.follows() || has_deferred()) return std::span<const float>();
   forget_draft();
   if (head_.end() != position() || head_.num_rows() == 0) return std::span<const float>();
-  MOTE_RETURN_IF_ERROR(catch_up_head(id));
+  if (head_.reads_session()) {
+    MOTE_RETURN_IF_ERROR(run_head(position() - 1, {&id, 1}, head_.last_row()));
+  } else {
+    MOTE_RETURN_IF_ERROR(catch_up_head(id));
+  }
   num_guessed_ = 0;
   return executor().output(head_.method(), 0);
 }
 
 Result<std::span<const float>> Session::guess_next(int32_t id) {
   MOTE_RETURN_IF_ERROR(check_ids({&id, 1}));
-  const int64_t from = head_.first() + num_guessed_;
-  if (!head_.follows() || head_.num_rows() > 0 || from >= context_length()) return std::span<const float>();
+  // A head that attends to the session guesses all from one position.
+  const int64_t from = head_.reads_session() ? position() - 1 : head_.first() + num_guessed_;
+  const bool is_behind = head_.reads_session() ? head_.end() != position() : head_.num_rows() > 0;
+  if (!head_.follows() || num_guessed_ < 0 || is_behind || from >= context_length()) return std::span<const float>();
   std::ranges::copy(executor().output(head_.method(), 1), head_.guessed().begin());
   MOTE_RETURN_IF_ERROR(run_head(from, {&id, 1}, head_.guessed()));
   ++num_guessed_;

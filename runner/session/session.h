@@ -59,7 +59,7 @@ class Session {
   // Whether the target has a head for multi-token prediction, whose guesses this session can verify.
   bool has_draft_head() const { return head_.exists() && longest_draft() > 0; }
   // Tokens that the head will read with the next guess.
-  size_t num_unread_by_head() const { return static_cast<size_t>(head_.num_rows()); }
+  size_t num_unread_by_head() const { return head_.reads_session() ? 1 : static_cast<size_t>(head_.num_rows()); }
   // From now on the head reads along what the session computes. It cannot read what was computed before.
   void follow_with_head(bool wanted);
   // Logits, [vocab_size], of the id that the head expects behind `id`, which is to come next; guess_next: behind an id
@@ -296,7 +296,7 @@ class Session {
   int64_t num_keep_;
   StateMemory states_;
   DraftHead head_;
-  int64_t num_guessed_ = 0;  // ids of its own that the head has read
+  int64_t num_guessed_ = -1;  // ids of its own that the head has read since it guessed; negative: it has not guessed
   Engine engine_;
   bool shares_engine_ = false;  // others may make calls with it between two calls of this session
   std::unique_ptr<Profile> profile_;

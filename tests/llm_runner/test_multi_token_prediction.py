@@ -1,32 +1,52 @@
-"""A checkpoint's head for multi-token prediction guesses what transformers' module does, and changes no text."""
+"""Heads for multi-token prediction and assistants guess what transformers' modules do, and change no text."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
 from llm_export.api import export
+from llm_export.capture import build_model
+from llm_export.capture.assistants import build
+from llm_export.checkpoint import open_checkpoint, with_assistant
+from llm_export.errors import UnsupportedError
+from llm_export.program.specs import StateSpec
 from llm_runner import ArgumentError, Model
+from tests.contracts import assistants
 from tests.contracts.draft_heads import NAMES, Reference, save_with_head
 
 PROMPT = [3, 4, 5, 6, 7, 8, 9, 3, 4, 5]
 FIXED = {"ignore_eos": True, "max_new_tokens": 30}
 
 
+ALL = bool(os.environ.get("MOTE_TEST_ALL_TYPES"))
+WITH_HEAD = NAMES if ALL else ("qwen3_5_text", "glm4_moe")
+WITH_ASSISTANT = assistants.NAMES if ALL else ("gemma4_text-ordered",)
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """files(name) -> the folder of a checkpoint with a head and its export, without quantization."""
+    """files(name) -> the folder of a checkpoint with a head or an assistant and its export, without quantization."""
     made: dict[str, Path] = {}
 
     def make(name: str) -> Path:
         if name not in made:
             folder = made[name] = tmp_path_factory.mktemp(name)
-            save_with_head(name, folder)
-            assert not export(str(folder), folder / "tiny.mote", recipe="none", tokenizer=False).notes
+            source, given = folder, {}
+            if name in assistants.NAMES:
+                assistants.save_with_assistant(name, folder)
+                source, given = folder / "model", {"assistant": folder / "assistant"}
+            else:
+                save_with_head(name, folder)
+            assert not export(str(source), folder / "tiny.mote", recipe="none", tokenizer=False, **given).notes
         return made[name]
 
     return make
@@ -50,10 +70,11 @@ def logits_of_head(model) -> tuple[int, int]:
     )
 
 
-@pytest.mark.parametrize("name", NAMES if os.environ.get("MOTE_TEST_ALL_TYPES") else ("qwen3_5_text", "glm4_moe"))
+@pytest.mark.parametrize("name", (*WITH_HEAD, *WITH_ASSISTANT))
 def test_guesses_are_those_of_transformers(files, name):
     folder = files(name)
-    model, reference = Model.load(folder / "tiny.mote"), Reference(folder)
+    model = Model.load(folder / "tiny.mote")
+    reference = (assistants.Reference if name in assistants.NAMES else Reference)(folder)
     session = model.session(context_length=48, prefill_chunk=4, threads=1, kv_dtype="float32")
     place = logits_of_head(model)
     calls: dict[int, list[np.ndarray]] = {}
@@ -62,18 +83,20 @@ def test_guesses_are_those_of_transformers(files, name):
         if (method, instruction) == place:
             calls.setdefault(session.position, []).append(value.reshape(-1))
 
+    varied = {"temperature": 2.0, "seed": 3} if name in assistants.NAMES else {}
     with session.record(note):
-        ids, statistics = ids_of(session, PROMPT, speculative="mtp", draft_tokens=2)
+        ids, statistics = ids_of(session, PROMPT, speculative="mtp", draft_tokens=2, **varied)
     text = [*PROMPT, *ids]
     assert statistics["proposed_tokens"] >= 2 * statistics["num_drafts"] - 2 >= 20
     assert sum(len(found) for found in calls.values()) >= statistics["proposed_tokens"]
-    assert min(calls) < len(PROMPT)  # it also read when it was not asked
+    # A head also read when it was not asked.
+    assert (min(calls) < len(PROMPT)) == (name not in assistants.NAMES)
     for position, found in calls.items():
         for logits, expected in zip(found, reference.guesses(text[: position + 1], len(found)), strict=True):
             np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES[1:3])
+@pytest.mark.parametrize("name", (*NAMES[1:3], *WITH_ASSISTANT))
 def test_every_way_of_going_on_gives_the_text_without_drafts(files, name):
     model = Model.load(files(name) / "tiny.mote")
     plain, fast = model.session(context_length=64), model.session(context_length=64, prefill_chunk=7)
@@ -130,3 +153,67 @@ def test_the_file_grows_by_the_head_alone(files, tmp_path):
     (note,) = report.notes
     assert "without the head for multi-token prediction" in note and "'layers.0.enorm.weight'" in note
     assert report.file_bytes == (tmp_path / "plain.mote").stat().st_size
+
+
+@pytest.mark.parametrize("name", WITH_ASSISTANT)
+def test_right_guesses_of_an_assistant_are_accepted(files, tmp_path, name):
+    model = Model.load(files(name) / "tiny.mote")
+    plain, session = model.session(context_length=64), model.session(context_length=64, prefill_chunk=7)
+    for options in ({"temperature": 0.9, "seed": 3}, {}):
+        expected, _ = ids_of(plain, PROMPT, speculative="off", **options)
+        found, statistics = ids_of(session, PROMPT, speculative="mtp", draft_tokens=3, **options)
+        assert found == expected
+        accepted, proposed = statistics["accepted_tokens"], statistics["proposed_tokens"]
+        assert (0 < accepted < proposed) if options else (accepted >= 20)
+        plain.rewind(4), session.rewind(4)
+    # A session from a file has no hidden state until the first token was computed.
+    session.save(tmp_path / "saved.session")
+    restored = model.session(context_length=64)
+    restored.restore(tmp_path / "saved.session")
+    expected, _ = ids_of(plain, PROMPT, speculative="off")
+    found, statistics = ids_of(restored, PROMPT, speculative="mtp", draft_tokens=3)
+    assert found == expected
+    assert statistics["proposed_tokens"] > 0
+
+
+def test_assistants_of_other_models_are_refused(tmp_path):
+    assistants.save_with_assistant("gemma4_text", tmp_path)
+    model, own, changed = (tmp_path / name for name in ("model", "assistant", "changed"))
+    config = json.loads((own / "config.json").read_text())
+    shutil.copytree(own, changed)
+
+    def refused(text: str, backends: str = "cpu", **changes) -> None:
+        (changed / "config.json").write_text(json.dumps(config | changes))
+        with pytest.raises(ArgumentError, match=text):
+            export(str(model), tmp_path / "no.mote", tokenizer=False, check="off", assistant=changed, backends=backends)
+        assert not (tmp_path / "no.mote").exists()
+
+    refused("its model_type is 'llama': must be gemma4_assistant or gemma4_unified_assistant", model_type="llama")
+    refused("its backbone_hidden_size is 96, the hidden_size of the model 64: must be an ass", backbone_hidden_size=96)
+    larger = config["text_config"] | {"vocab_size": 256}
+    refused("its vocab_size is 256, the vocab_size of the model 128", text_config=larger)
+    refused("reads keys and values, which vulkan keeps on its device", backends="vulkan,cpu")
+    with pytest.raises(UnsupportedError, match="Export the model that it drafts for, with this as its assistant"):
+        export(str(own), tmp_path / "no.mote")
+
+
+def test_assistants_for_other_caches_are_refused(tmp_path):
+    assistants.save_with_assistant("gemma4_text", tmp_path)
+    checkpoint = with_assistant(open_checkpoint(tmp_path / "model", tokenizer=False), tmp_path / "assistant")
+    model = build_model(checkpoint.config)
+    cache = {"kind": "kv_cache", "num_heads": 2, "head_dim": 32, "value_head_dim": 32}
+    sliding = StateSpec("model.layers.0.self_attn", **cache, window=4)
+    full = StateSpec("model.layers.1.self_attn", **cache | {"head_dim": 64, "value_head_dim": 64})
+
+    def states_after(*states: StateSpec) -> list[StateSpec]:
+        context = SimpleNamespace(states=list(states))
+        build(model, checkpoint, build_model).prepare(context)
+        return context.states
+
+    assert [state.window for state in states_after(sliding, full)] == [5, 0]  # one key more than the model's
+    with pytest.raises(ArgumentError, match="of layers of type 'full_attention', of which the model has none"):
+        states_after(sliding)
+    with pytest.raises(ArgumentError, match="its head_dim of 'full_attention' is 64, the head_dim of the model 32"):
+        states_after(sliding, replace(full, head_dim=32))
+    with pytest.raises(ArgumentError, match="its num_key_value_heads of 'sliding_attention' is 2, the heads of"):
+        states_after(replace(sliding, num_heads=4), full)

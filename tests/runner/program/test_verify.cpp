@@ -378,6 +378,41 @@ TEST(Verify, rejects_a_head_for_multi_token_prediction_that_reads_or_gives_somet
                  "methods[0] has 2 inputs and 1 outputs: must have input_ids, position_ids, hidden_states and logits, "
                  "hidden states");
 }
+TEST(Verify, rejects_a_head_that_changes_states_of_other_methods) {
+  // Attends to `state`, with keys or without, in a head of sum_model, whose methods share states[0].
+  const auto refusal_with = [](std::vector<std::pair<int64_t, bool>> states, std::string op = "mote.attention",
+                               int32_t window = 0) {
+    test::ProgramBuilder builder = test::sum_model();
+    for (auto& method : builder.program.methods) method->outputs.push_back(static_cast<int32_t>(kEmbedded));
+    builder.kv_cache(1, 1, window);
+    test::MethodBuilder make = builder.method("mtp");
+    make.input("input_ids", fb::DType::int64, {constant(1), tokens()});
+    const int32_t positions = make.input("position_ids", fb::DType::int64, {constant(1), tokens()});
+    const int32_t hidden =
+        make.input("hidden_states", fb::DType::float32, {constant(1), tokens(), constant(test::kDim)});
+    for (const auto& [state, has_keys] : states) {
+      const int32_t out = make.activation({constant(1), tokens(), constant(test::kDim)});
+      make.emit(op, {hidden, has_keys ? hidden : -1, has_keys ? hidden : -1, positions}, out,
+                test::integer_attribute("state", state));
+    }
+    const int32_t logits = make.activation({constant(1), constant(1), constant(test::kVocabSize)});
+    const int32_t state = make.activation({constant(1), constant(1), constant(test::kDim)});
+    make.emit_all("test.head", {hidden}, {logits, state});
+    builder.program.methods.back()->outputs = {logits, state};
+    return test::refusal_of(builder.build());
+  };
+  EXPECT_EQ(refusal_with({{1, true}}), "");
+  EXPECT_EQ(refusal_with({{0, false}}), "");
+  const std::string changes =
+      "mtp: changes states[0], model.layers.0: must be used by no other method, and prefill does";
+  EXPECT_NE(refusal_with({{0, true}}).find(changes), std::string::npos) << refusal_with({{0, true}});
+  EXPECT_NE(refusal_with({{0, false}}, "test.running_sum").find(changes), std::string::npos);
+  EXPECT_NE(refusal_with({{1, true}}, "mote.attention", 4)
+                .find("mtp: uses states[1], model.layers.1: must be a KV cache without a window"),
+            std::string::npos);
+  EXPECT_NE(refusal_with({{0, false}, {1, true}}).find("uses states of its own and those of other methods"),
+            std::string::npos);
+}
 TEST(Verify, rejects_an_output_that_nothing_computes) {
   expect_refused([](auto& p) { p.methods[0]->instructions.pop_back(); },
                  "methods[0].outputs[0] = 7: no instruction computes this value");
