@@ -80,7 +80,10 @@ def number(instruction: Instruction, name: str, default: float = 0.0) -> float:
     value = instruction.attributes.get(name)
     if value is None:
         return default
-    return value.values[0] if isinstance(value, Numbers) else float(value[0].constant)
+    if isinstance(value, Numbers):
+        return value.values[0]
+    assert not isinstance(value, str), f"attribute {name!r} is a word"
+    return float(value[0].constant)
 
 
 def optional(instruction: Instruction, position: int) -> int:
