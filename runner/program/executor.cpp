@@ -18,9 +18,10 @@ namespace {
 
 // Some of a file's pages must then make room for others, and those of experts that nobody chose are best.
 bool exceeds_memory(const Mapped& file) {
+  static const int64_t memory = memory_limit_bytes();  // asked once: sessions and forks open often
   size_t bytes = 0;
   for (const std::span<const std::byte> pages : file.mapped_pages()) bytes += pages.size();
-  const bool exceeds = static_cast<int64_t>(bytes) > memory_limit_bytes() / 4 * 3;
+  const bool exceeds = static_cast<int64_t>(bytes) > memory / 4 * 3;
   if (exceeds) {
     MOTE_LOG_LINE(kInfo,
                   "%s: %zu bytes are more than three quarters of the memory for them: chosen experts are read ahead",

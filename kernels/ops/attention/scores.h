@@ -40,11 +40,7 @@ MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row
   const int64_t width = head.head_dim;
   const float* queries = tile.queries + row * width;
   F32x16 sums[kRows][kBlocks];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int b = 0; b < kBlocks; ++b) sums[r][b] = splat(0.0f);
-  }
+  zero_sums(sums);
   for (int64_t d = 0; d < width; ++d) {
     F32x16 keys[kBlocks];
 #pragma GCC unroll 8
@@ -55,18 +51,9 @@ MOTE_INLINE void score_floats(const KvHead& head, const QueryTile& tile, int row
       if (!fetches(kReading, kRows)) continue;
       for (int i = 0; i < Keys::kElementBytes / 2; ++i) blocks.fetch(b, Keys::kElementBytes / 2 * d + i);
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const F32x16 query = splat(queries[r * width + d]);
-#pragma GCC unroll 8
-      for (int b = 0; b < kBlocks; ++b) sums[r][b] = fma(query, keys[b], sums[r][b]);
-    }
+    add_products(queries + d, width, keys, sums);
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int b = 0; b < kBlocks; ++b) store_f32(scores + r * kSplitLanes + 16 * b, sums[r][b]);
-  }
+  store_sums(sums, scores, kSplitLanes);
 }
 
 // As many elements of as many blocks as stay in the nearest cache as floats.
@@ -85,11 +72,10 @@ struct KeyElements {
 template <typename Keys, bool kWidens, int kRows, int kBlocks>
 MOTE_INLINE void add_scores(const float* queries, int64_t width, const KeyElements& from, int block, float* scores) {
   F32x16 sums[kRows][kBlocks];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int b = 0; b < kBlocks; ++b)
-      sums[r][b] = from.are_first ? splat(0.0f) : load_f32(scores + r * kSplitLanes + 16 * b);
+  if (from.are_first) {
+    zero_sums(sums);
+  } else {
+    load_sums(scores, kSplitLanes, sums);
   }
   for (int64_t d = 0; d < from.count; ++d) {
     F32x16 keys[kBlocks];
@@ -98,18 +84,9 @@ MOTE_INLINE void add_scores(const float* queries, int64_t width, const KeyElemen
       keys[b] = Keys::load(from.keys[block + b], d);
       if (kWidens) store_f32(from.wide[block + b] + 16 * d, keys[b]);
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const F32x16 query = splat(queries[r * width + d]);
-#pragma GCC unroll 8
-      for (int b = 0; b < kBlocks; ++b) sums[r][b] = fma(query, keys[b], sums[r][b]);
-    }
+    add_products(queries + d, width, keys, sums);
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int b = 0; b < kBlocks; ++b) store_f32(scores + r * kSplitLanes + 16 * b, sums[r][b]);
-  }
+  store_sums(sums, scores, kSplitLanes);
 }
 
 // Rows [row, end) of a tile with the blocks from `first` on, `count` of them.

@@ -52,6 +52,43 @@ MOTE_INLINE void touch(const std::byte* from, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += 64) (void)*reinterpret_cast<const volatile unsigned char*>(from + at);
 }
 
+// Sums that the registers hold, those of a row beside one another and rows `stride` floats apart.
+template <int kRows, int kColumns>
+MOTE_INLINE void load_sums(const float* from, int64_t stride, F32x16 (&sums)[kRows][kColumns]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = load_f32(from + r * stride + 16 * c);
+  }
+}
+template <int kRows, int kColumns>
+MOTE_INLINE void zero_sums(F32x16 (&sums)[kRows][kColumns]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = splat(0.0f);
+  }
+}
+template <int kRows, int kColumns>
+MOTE_INLINE void store_sums(const F32x16 (&sums)[kRows][kColumns], float* to, int64_t stride) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) store_f32(to + r * stride + 16 * c, sums[r][c]);
+  }
+}
+// sums[r][c] += factors[r * stride] * x[c]
+template <int kRows, int kColumns>
+MOTE_INLINE void add_products(const float* factors, int64_t stride, const F32x16 (&x)[kColumns],
+                              F32x16 (&sums)[kRows][kColumns]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const F32x16 factor = splat(factors[r * stride]);
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = fma(factor, x[c], sums[r][c]);
+  }
+}
+
 template <int kValue>
 struct Constant {};
 

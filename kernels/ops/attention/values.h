@@ -30,11 +30,7 @@ struct ValueBlocks {
 template <typename Values, int kRows, int kColumns, bool kAll>
 MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* to, int64_t width) {
   F32x16 sums[kRows][kColumns];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int c = 0; c < kColumns; ++c) sums[r][c] = load_f32(to + r * width + 16 * c);
-  }
+  load_sums(to, width, sums);
   for (int b = 0; b < from.count; ++b) {
     const std::byte* value = from.blocks[b];
     const float* weights = from.weights + 16 * b;
@@ -47,19 +43,10 @@ MOTE_INLINE void add_values(const ValueBlocks& from, int64_t row_bytes, float* t
         x[c] = Values::load(value + at);
         if (at % 64 == 0 && from.next != nullptr) fetch_far(from.next[b] + slot * row_bytes + at);
       }
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const F32x16 weight = splat(weights[r * kSplitLanes + slot]);
-#pragma GCC unroll 8
-        for (int c = 0; c < kColumns; ++c) sums[r][c] = fma(weight, x[c], sums[r][c]);
-      }
+      add_products(weights + slot, kSplitLanes, x, sums);
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (int c = 0; c < kColumns; ++c) store_f32(to + r * width + 16 * c, sums[r][c]);
-  }
+  store_sums(sums, to, width);
 }
 
 // Columns of 16 values of some blocks, whose slots are `row_bytes` apart.
