@@ -14,6 +14,9 @@ if(MOTE_SANITIZE)
   # What is compiled once more for an instruction set has its pointers checked in the objects for every CPU: half the time of compiling.
   target_compile_options(
     mote_flags INTERFACE $<$<BOOL:$<TARGET_PROPERTY:MOTE_ISA>>:-fno-sanitize=alignment$<COMMA>null$<COMMA>object-size>)
+  # So has the library that tests call, whose pointers they only pass on.
+  target_compile_options(
+    mote_flags INTERFACE $<$<BOOL:$<TARGET_PROPERTY:MOTE_IS_TEST>>:-fno-sanitize=alignment$<COMMA>null$<COMMA>object-size$<COMMA>vptr>)
   target_link_options(mote_flags INTERFACE -fsanitize=${MOTE_SANITIZE})
 endif()
 
@@ -110,6 +113,7 @@ endif()
 function(mote_test_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES MOTE_IS_TEST ON)
   target_compile_options(${name} PRIVATE ${MOTE_TEST_OPTIONS})
   if(WIN32)
     target_compile_options(${name} PRIVATE -include ${PROJECT_SOURCE_DIR}/tests/windows/posix.h)
