@@ -12,7 +12,7 @@
 namespace mote::vulkan {
 
 inline constexpr int64_t kMaxTokens = int64_t{1} << 20;
-inline constexpr size_t kMaxRank = 6;
+inline constexpr size_t kMaxRank = 8;
 
 // tokens * T + constant, at least 0 for every T from 1 on; neither part is above 2^40.
 struct LinearSize {

@@ -186,6 +186,14 @@ def head_linear(graph: GraphBuilder, instruction: Instruction) -> None:
     multiply(graph, x, NO_NORM, weight, None, graph.result(instruction.outputs[0]), (0, OF_HEADS))
 
 
+@op("mote.expert_linear", refuses=PRODUCT)
+def expert_linear(graph: GraphBuilder, instruction: Instruction) -> None:
+    x, chosen = graph.rows(graph.activation(instruction.inputs[0])), graph.integers(instruction.inputs[1])
+    weight = Weight.of(graph, instruction, instruction.inputs[2], -1, rank=3)
+    result = graph.result(instruction.outputs[0])
+    multiply(graph, x, NO_NORM, weight, chosen, result, (0, chosen.sizes[1].constant))
+
+
 @op("mote.moe_experts", refuses=(*PRODUCT, Refusal.FUNCTION))
 def experts(graph: GraphBuilder, instruction: Instruction) -> None:
     """Outputs of all chosen experts, each a row; then sums of these rows by weights."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llm_export.partition.backend import Reason
 
-MAX_RANK = 6  # of a view
+MAX_RANK = 8  # of a view
 MAX_WIDTH = 1024  # of keys of a recurrence
 MAX_MAP_RANK = 4  # of what `map` walks, once neighbouring dimensions are one
 

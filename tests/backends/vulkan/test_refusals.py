@@ -48,7 +48,7 @@ TILES = quantised(random(32, 64), 4, 32)
 EXAMPLES = [
     ("Vulkan has no such op", Part("aten.cumsum", [SHAPE], SHAPE, {"dim": dims(1)})),
     ("dtype float16", Part("aten.add", [SHAPE, SHAPE], SHAPE, dtype=torch.float16)),
-    ("rank 7: must be at most 6", Part("aten.abs", [(1,) * 7], (1,) * 7)),
+    ("rank 9: must be at most 8", Part("aten.abs", [(1,) * 9], (1,) * 9)),
     ("a weight of 4 bits where a dense one is needed", Part("aten.add", [(T, 64), TILES], (T, 64))),
     ("a weight of dtype float16 and rank 1", Part("aten.add", [(T, 8), random(8).half()], (T, 8))),
     ("dtype int64", Part("aten.exp", [SHAPE], SHAPE, dtype=torch.int64)),

@@ -146,6 +146,19 @@ def test_experts_that_there_are_not_read_nothing_beyond(vulkan):
     assert_near(run(part, 2, x, torch.tensor([[0, 5], [1 << 40, -1]]), weights), known)
 
 
+@pytest.mark.parametrize(("activations", "count"), [("dense", 2), ("float", 1), ("int8", 2), ("grouped_int8", 1)])
+def test_a_matrix_of_each_choice(activations, count, vulkan):
+    weight, is_dense = random(5, 40, 96), activations == "dense"
+    stored = weight if is_dense else Stack(quantised(each, 4, 32) for each in weight)
+    others = {"activations": "float" if is_dense else activations}
+    operands = [(T, 96), Typed((T, count), torch.int64), stored]
+    part = Part("mote.expert_linear", operands, (T, count, 40), others)
+    for tokens in (1, 64):
+        x, chosen = random(tokens, 96), torch.stack([(torch.arange(tokens) + 3 * i) % 5 for i in range(count)], 1)
+        expected = mote.expert_linear(x, chosen, weight if is_dense else stored.dequantize(), **others)
+        assert_near(run(part, tokens, x, chosen), expected, 5e-3 if "int8" in activations else 1e-5)
+
+
 def test_functions_of_gates_are_those_of_experts():
     assert set(products.GATES[1:]) == {"silu", "gelu", "gelu_tanh", "relu", "sigmoid", "relu_squared", "identity"}
 
