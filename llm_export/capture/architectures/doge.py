@@ -28,15 +28,16 @@ def _forward(module: nn.Module, context):
         values = module.v_proj(hidden_states)
         q, k = apply_rotary_pos_emb(q, k, *position_embeddings)
         order = (module.A * F.softplus(module.dt_proj(values))).transpose(1, 2).unsqueeze(-1)  # [1, G, T, 1]
-        bias, chosen = order.exp(), None
+        bias, rest, chosen = order.exp(), torch.zeros_like(order), None  # rest: GPUs cache pairs of elements
         if module.keep_window_size < module.config.max_position_embeddings:
+            keys = torch.cat((order, rest), dim=-1)
             signs = torch.tensor([1.0, -1.0])  # x is relu(x) - relu(-x)
-            queries = torch.ones_like(order).unsqueeze(2) * signs.view(1, 1, 2, 1, 1)
+            queries = torch.ones_like(keys).unsqueeze(2) * signs.view(1, 1, 2, 1, 1)
             weights = torch.ones_like(values[..., :1]) * signs.repeat(order.shape[1])
-            chosen = context.indexer(module, queries.flatten(1, 2), order, weights, topk=module.keep_window_size)
+            chosen = context.indexer(module, queries.flatten(1, 2), keys, weights, topk=module.keep_window_size)
         # One more element of keys, which queries multiply by 1, is the bias.
-        q = torch.cat((q, torch.ones_like(q[..., :1])), dim=-1)
-        k = torch.cat((k, bias / module.scaling), dim=-1)
+        q = torch.cat((q, torch.ones_like(q[..., :2])), dim=-1)
+        k = torch.cat((k, bias / module.scaling, rest), dim=-1)
         v = values.view(shape).transpose(1, 2)
         output = context.attention(module, q, k, v, scale=module.scaling, chosen=chosen)
         return module.o_proj(output.flatten(2)), None

@@ -29,8 +29,8 @@ from tests.contracts.architectures import Row, save_tiny_checkpoint
 # Every instruction of every type runs on the GPU; these have all its ops.
 SOME = """
 apertus beam bloom codegen cohere_compass_text deepseek_v3 deepseek_v32 deepseek_v4 diffllama falcon falcon_h1
-falcon_mamba gemma2 gemma3n_text gemma4_text gpt2 gpt_oss gptj granitemoehybrid inkling_text lfm2_moe llama llama4_text
-minicpm3 mpt nemotron opt phi3 phimoe qwen3 qwen3_next
+falcon_mamba gemma2 gemma3n_text gemma4_text gpt2 gpt_oss gptj granitemoehybrid inkling_text jetmoe lfm2_moe llama
+llama4_text minicpm3 mpt nemotron opt phi3 phimoe qwen3 qwen3_next
 """.split()  # noqa: SIM905
 
 
@@ -68,13 +68,15 @@ def test_calls_of_any_length_give_the_same_bits(both):
 # Experts and states; windows and sinks; softcaps; slopes; values narrower than keys; matrices of states; chunks; chosen
 # keys; biases by distance; sinks of tokens.
 @pytest.mark.parametrize("name,recipe", [("lfm2_moe", "4w"), ("lfm2_moe", "8da4w"), ("gpt_oss", "4w"),
-                                         ("gemma2", "4w"), ("bloom", "4w"), ("deepseek_v3", "4w"),
+                                         ("gemma2", "4w"), ("bloom", "4w"), ("deepseek_v3", "8da4w"),
                                          ("qwen3_next", "8da4w"), ("llama4_text", "4w"), ("deepseek_v32", "4w"),
                                          ("doge", "4w"), ("inkling_text", "4w")])  # fmt: skip
 def test_calls_of_any_length_give_the_same_bits_whatever_they_compute(name, recipe, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
-    api.export(tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe=recipe, group_size=32, check="off")
+    report = api.export(tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe=recipe, group_size=32, check="off")
+    taken, total = report.num_delegated["vulkan", "decode"]
+    assert taken == total
     ids, model, last = list(range(3, 43)), Model.load(path, backend="vulkan"), []
     for chunk in (1, 7, 40):
         with model.session(context_length=64, prefill_chunk=chunk) as session:
