@@ -19,7 +19,7 @@ Op = IntEnum(
     "Op",
     "embedding rope_table norm quantize product float_product rope attention map rotate quantize_groups group_product"
     " reduce softmax top pick scatter matmul short_conv heads linear_attention"
-    " indexer",
+    " indexer latent_heads",
     start=0,
 )
 

@@ -10,6 +10,7 @@ from llm_export.program.instructions import Dim
 from .blob import Graph, Node, Op, ValueKind, View
 
 RMS = 0  # of a norm
+MOST_ROUNDED_BY_LAST = 4096  # columns of a row, which is then made and rounded by one dispatch
 NO_ROPE = 3  # of `heads`, beside the layouts of rope
 
 
@@ -30,13 +31,34 @@ class Source:
         return () if self.rope is None else (*self.rope.inputs[1:], *self.rope.integers)
 
 
-def fuse(graph: Graph) -> None:
+@dataclass(frozen=True)
+class Moves:
+    """Where values come from that copies have made."""
+
+    joined: dict[int, tuple[View, ...]]  # parts of a cat
+    copied: dict[int, View]  # what a value is in order
+
+
+def fuse(graph: Graph, moves: Moves) -> None:
     readers = Counter(view.value for node in graph.nodes for view in node.inputs if view is not None)
     makers = {view.value: node for node in graph.nodes for view in node.outputs}
     for value in (i for i, value in enumerate(graph.values) if value.kind is ValueKind.output):
         readers[value] += 1
     for node in [node for node in graph.nodes if node.op is Op.attention]:
         _fuse_heads(graph, node, readers, makers)
+        _fuse_latent_heads(graph, node, readers, makers, moves)
+    for node in graph.nodes:
+        _turn_in_place(graph, node, readers)
+
+
+def _turn_in_place(graph: Graph, node: Node, readers: Counter) -> None:
+    """Rows that nobody else reads are turned where they lie, which takes no memory beside them."""
+    if node.op is not Op.quantize or len(node.outputs) < 4:
+        return
+    x = node.inputs[0]
+    is_free = graph.values[x.value].kind is ValueKind.scratch and readers[x.value] == 1
+    if is_free and _is_whole(x) and x.sizes[-1].constant > MOST_ROUNDED_BY_LAST:
+        node.outputs = (*node.outputs[:3], x)
 
 
 def _fuse_heads(graph: Graph, attention: Node, readers: Counter, makers: dict[int, Node]) -> None:
@@ -64,9 +86,97 @@ def _fuse_heads(graph: Graph, attention: Node, readers: Counter, makers: dict[in
         numbers,
         attention.origin,
     )
+    _replace(graph, fused, made, attention)
+
+
+def _replace(graph: Graph, fused: list[Node], made: Node, attention: Node) -> None:
+    """`made`, before the attention, does what these nodes did, and writes keys and values."""
     graph.nodes[:] = [node for node in graph.nodes if not any(node is each for each in fused)]
     graph.nodes.insert(next(i for i, node in enumerate(graph.nodes) if node is attention), made)
-    attention.inputs = (q, None, None, *attention.inputs[3:])
+    attention.inputs = (attention.inputs[0], None, None, *attention.inputs[3:])
+
+
+def _fuse_latent_heads(
+    graph: Graph, attention: Node, readers: Counter, makers: dict[int, Node], moves: Moves
+) -> None:
+    """The same over a latent, whose keys and queries are of two parts; the second ones are turned."""
+    q, k, v, positions, *_ = attention.inputs
+    if k is None or v is not None:
+        return
+    parts = [moves.joined.get(view.value, ()) for view in (q, k)]
+    if any(len(each) != 2 for each in parts) or any(readers[view.value] != 1 for view in (q, k)) or not _is_whole(q):
+        return
+    (own, query), (latent, key) = parts
+    turned = [_turned(view, readers, makers, moves) for view in (query, key)]
+    if None in turned or turned[0].turns != turned[1].turns:
+        return
+    norm, behind = makers.get(latent.value), None
+    if norm is not None and norm.op is Op.norm and readers[latent.value] == 1:
+        behind = _behind(latent, norm)
+    has_norm = behind is not None
+    views = (own, turned[0].view, behind if has_norm else latent, turned[1].view)
+    if any(view.strides[3] != Dim(0, 1) for view in views):
+        return
+    fused = [node for each in turned for node in each.nodes] + [norm] * has_norm
+    fused += [node for node in graph.nodes if any(view.value in (q.value, k.value) for view in node.outputs)]
+    made = Node(
+        Op.latent_heads,
+        (*views, positions, norm.inputs[1] if has_norm else None, *turned[0].rope.inputs[1:]),
+        (q,),
+        (attention.integers[0], turned[0].rope.integers[0], int(has_norm), *(int(each.in_pairs) for each in turned)),
+        norm.numbers if has_norm else (0.0, 0.0),
+        attention.origin,
+    )
+    _replace(graph, fused, made, attention)
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """What is turned, and the nodes that nobody else reads. in_pairs: its halves lie one after the other in turns"""
+
+    view: View
+    rope: Node
+    copy: Node | None
+
+    @property
+    def in_pairs(self) -> bool:
+        return self.copy is not None
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [self.rope] if self.copy is None else [self.rope, self.copy]
+
+    @property
+    def turns(self) -> tuple:
+        return (*self.rope.inputs[1:], *self.rope.integers)
+
+
+def _turned(view: View, readers: Counter, makers: dict[int, Node], moves: Moves) -> _Turned | None:
+    rope = makers.get(view.value)
+    if rope is None or rope.op is not Op.rope or readers[view.value] != 1 or rope.outputs[0] != view:
+        return None
+    x = rope.inputs[0]
+    found = moves.copied.get(x.value)
+    if found is None or readers[x.value] != 1 or not _is_whole(x) or len(found.sizes) != 5:
+        return _Turned(x, rope, None)
+    *sizes, halves, half = found.sizes
+    are_pairs = (halves, *found.strides[3:]) == (Dim(0, 2), Dim(0, 1), Dim(0, 2))
+    if not are_pairs or x.sizes != (*sizes, Dim(0, 2 * half.constant)):
+        return _Turned(x, rope, None)
+    return _Turned(View(found.value, found.offset, x.sizes, (*found.strides[:3], Dim(0, 1))), rope, makers[x.value])
+
+
+def _is_whole(view: View) -> bool:
+    """Whether its elements lie in order from the beginning of the value."""
+    expected = Dim(0, 1)
+    for size, stride in zip(reversed(view.sizes), reversed(view.strides), strict=True):
+        if size != Dim(0, 1) and stride != expected:
+            return False
+        if size.tokens and expected.tokens:
+            return False
+        tokens = expected.tokens * size.constant + size.tokens * expected.constant
+        expected = Dim(tokens, expected.constant * size.constant)
+    return view.offset == Dim(0, 0)
 
 
 def _source(view: View, readers: Counter, makers: dict[int, Node]) -> Source:

@@ -21,29 +21,30 @@ struct Signature {
   size_t inputs, outputs, integers, numbers;
   unsigned required;
 };
-constexpr std::array<Signature, 22> kSignatures = {{
-    {2, 1, 0, 0, 0b11},    // embedding
-    {2, 2, 1, 1, 0b11},    // rope_table
-    {3, 1, 1, 2, 0b1},     // norm
-    {2, 4, 3, 2, 0b1},     // quantize: three or four outputs
-    {6, 1, 2, 0, 0b1111},  // product
-    {4, 1, 2, 0, 0b11},    // float_product
-    {3, 1, 1, 0, 0b111},   // rope
-    {8, 1, 6, 2, 0b1001},  // attention: one or two outputs; or what was written first
-    {3, 1, 1, 2, 0},       // map
-    {1, 1, 1, 0, 0b1},     // rotate
-    {2, 3, 1, 2, 0b1},     // quantize_groups: or what was written first
-    {6, 1, 2, 0, 0b1111},  // group_product
-    {1, 1, 1, 0, 0b1},     // reduce
-    {1, 1, 1, 0, 0b1},     // softmax
-    {1, 2, 2, 0, 0b1},     // top
-    {2, 1, 1, 0, 0b11},    // pick
-    {3, 1, 1, 0, 0b111},   // scatter
-    {2, 1, 0, 0, 0b11},    // matmul
-    {3, 1, 1, 0, 0b11},    // short_conv
-    {8, 1, 4, 4, 0b1110},  // heads: an output where there are queries
-    {5, 1, 1, 0, 0b111},   // linear_attention
-    {4, 1, 4, 0, 0b111},   // indexer: or what was written first
+constexpr std::array<Signature, 23> kSignatures = {{
+    {2, 1, 0, 0, 0b11},        // embedding
+    {2, 2, 1, 1, 0b11},        // rope_table
+    {3, 1, 1, 2, 0b1},         // norm
+    {2, 4, 3, 2, 0b1},         // quantize: three or four outputs
+    {6, 1, 2, 0, 0b1111},      // product
+    {4, 1, 2, 0, 0b11},        // float_product
+    {3, 1, 1, 0, 0b111},       // rope
+    {8, 1, 6, 2, 0b1001},      // attention: one or two outputs; or what was written first
+    {3, 1, 1, 2, 0},           // map
+    {1, 1, 1, 0, 0b1},         // rotate
+    {2, 3, 1, 2, 0b1},         // quantize_groups: or what was written first
+    {6, 1, 2, 0, 0b1111},      // group_product
+    {1, 1, 1, 0, 0b1},         // reduce
+    {1, 1, 1, 0, 0b1},         // softmax
+    {1, 2, 2, 0, 0b1},         // top
+    {2, 1, 1, 0, 0b11},        // pick
+    {3, 1, 1, 0, 0b111},       // scatter
+    {2, 1, 0, 0, 0b11},        // matmul
+    {3, 1, 1, 0, 0b11},        // short_conv
+    {8, 1, 4, 4, 0b1110},      // heads: an output where there are queries
+    {5, 1, 1, 0, 0b111},       // linear_attention
+    {4, 1, 4, 0, 0b111},       // indexer: or what was written first
+    {8, 1, 5, 2, 0b11011111},  // latent_heads
 }};
 
 // At least 0 for every number of tokens from 1 on.

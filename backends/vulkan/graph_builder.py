@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect, insort
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import torch
@@ -12,15 +14,16 @@ from llm_export.program.instructions import Dim, Instruction, fixed
 from llm_export.program.specs import WeightSpec
 
 from .blob import Cache, Content, Graph, History, Node, Op, Recurrence, Value, ValueKind, View
-from .fusion import fuse
+from .fusion import Moves, fuse
 from .maps import FUNCTIONS
 from .refusals import MAX_MAP_RANK, MAX_RANK, MAX_WIDTH, Refusal
 
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 CONTENTS = {torch.float32: Content.float32, torch.int64: Content.int64, torch.bool: Content.boolean}
 MAX_OPERANDS = 3  # of a map
-MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.attention)
+MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.float_product, Op.attention)
 ROUNDERS = (Op.quantize, Op.quantize_groups)
+USUAL_TOKENS = 256  # of a prompt, by which values are compared
 SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed
 Shape = tuple[Dim, ...]
 
@@ -60,6 +63,7 @@ class GraphBuilder:
         self._outputs: dict[int, View] = {}
         self._weights: dict[tuple[int, Content], View] = {}
         self._made: dict[tuple, tuple[View, ...]] = {}
+        self.moves = Moves({}, {})
         for index in self.method.inputs:
             self._views[index] = self._argument(index, ValueKind.input)
         for index in self.method.outputs:
@@ -230,6 +234,7 @@ class GraphBuilder:
         def make() -> tuple[View, ...]:
             whole = self.new(view.sizes, self.content(view))
             self.copy(view, whole)
+            self.moves.copied[whole.value] = view
             return (whole,)
 
         return self.made_once(("in order", view), make)[0]
@@ -296,7 +301,7 @@ class GraphBuilder:
         self.graph.nodes.append(Node(op, inputs, outputs, integers, numbers, self.origin))
 
     def build(self) -> bytes:
-        fuse(self.graph)
+        fuse(self.graph, self.moves)
         self._place()
         return self.graph.build()
 
@@ -333,44 +338,50 @@ class GraphBuilder:
         return len(self.graph.values) - 1
 
     def _place(self) -> None:
-        """Gives each scratch value a slot of the arena while a node still reads it."""
+        """Gives each scratch value a slot of the arena while a node still reads it, the largest ones first."""
         last = {view.value: i for i, node in enumerate(self.graph.nodes) for view in _named(node)}
         for i, (node, after) in enumerate(pairwise(self.graph.nodes)):
             # What rounds a row may run together with what makes it.
             if node.op in MAKERS_OF_ROWS and after.op in ROUNDERS and after.inputs[0].value == node.outputs[0].value:
                 last |= {view.value: max(last[view.value], i + 1) for view in _named(node)}
-        free: list[int] = []
-        for i, node in enumerate(self.graph.nodes):
-            for view in _named(node):
-                value = self.graph.values[view.value]
-                if value.kind is ValueKind.scratch and value.slot < 0:
-                    value.slot = self._take(free, value.bytes)
-            ended = (self.graph.values[value] for value, end in last.items() if end == i)
-            free += {value.slot for value in ended if value.kind is ValueKind.scratch}
+        first = {view.value: i for i, node in reversed([*enumerate(self.graph.nodes)]) for view in _named(node)}
+        used = [
+            (value, first[index], last[index])
+            for index, value in enumerate(self.graph.values)
+            if value.kind is ValueKind.scratch and index in last
+        ]
+        slots: list[_Slot] = []
+        for value, begin, end in sorted(used, key=lambda each: -each[0].bytes.at(USUAL_TOKENS)):
+            fitting = [slot for slot in slots if slot.is_free(begin, end)]
+            slot = min(fitting, key=lambda each: each.bytes.at(USUAL_TOKENS), default=None)
+            if slot is None:
+                slots.append(slot := _Slot(len(slots)))
+            slot.take(value, begin, end)
+        self.graph.slots[:] = [slot.bytes for slot in slots]
 
         for value in self.graph.values:
             if value.kind is ValueKind.scratch and value.slot < 0:  # fusion left it without a use
                 self.graph.slots[:] = self.graph.slots or [fixed(0)]
                 value.slot, value.bytes = 0, fixed(0)
 
-    def _take(self, free: list[int], needed: Dim) -> int:
-        slots = self.graph.slots
 
-        def larger(slot: int) -> Dim:
-            return Dim(max(slots[slot].tokens, needed.tokens), max(slots[slot].constant, needed.constant))
+@dataclass
+class _Slot:
+    """Memory that values share which live one after the other. lives: from node to node, in order"""
 
-        def growth(slot: int) -> tuple[int, int]:
-            grown = larger(slot)
-            wasted = grown.at(256) - needed.at(256)
-            return grown.at(256) - slots[slot].at(256), wasted
+    index: int
+    bytes: Dim = fixed(0)
+    lives: list[tuple[int, int]] = field(default_factory=list)
 
-        if not free:
-            slots.append(needed)
-            return len(slots) - 1
-        best = min(free, key=growth)
-        free.remove(best)
-        slots[best] = larger(best)
-        return best
+    def is_free(self, begin: int, end: int) -> bool:
+        at = bisect(self.lives, (begin, end))
+        return (at == 0 or self.lives[at - 1][1] < begin) and (at == len(self.lives) or self.lives[at][0] > end)
+
+    def take(self, value: Value, begin: int, end: int) -> None:
+        value.slot = self.index
+        tokens, constant = max(self.bytes.tokens, value.bytes.tokens), max(self.bytes.constant, value.bytes.constant)
+        self.bytes = Dim(tokens, constant)
+        insort(self.lives, (begin, end))
 
 
 def _named(node: Node) -> list[View]:

@@ -50,6 +50,7 @@ Status Planner::add() {
     case fb::Op::short_conv: return add_short_conv();
     case fb::Op::linear_attention: return add_linear_attention();
     case fb::Op::indexer: return add_indexer();
+    case fb::Op::latent_heads: return add_latent_heads();
   }
   return invalid("is not known");
 }

@@ -159,6 +159,59 @@ Status Planner::add_heads() {
                .cost = {4 * num_heads * tokens * width * 2, 0}});
 }
 
+Status Planner::add_latent_heads() {
+  MOTE_ASSIGN(const uint32_t index, cache_index());
+  MOTE_RETURN_IF_ERROR(integer_below(1, kLayouts));
+  const GraphCache& cache = graph_.caches[index];
+  MOTE_ASSIGN(const View positions, integers("positions", node_->inputs[4]));
+  const int64_t tokens = positions.count();
+  std::array<View, 4> parts;  // in the space of the latent and turned, of queries and of keys
+  for (size_t i = 0; i < parts.size(); ++i) {
+    MOTE_ASSIGN(parts[i], heads("q, k", node_->inputs[i]));
+    if (parts[i].sizes[2] != tokens) return invalid("q, k: must be of %lld tokens", static_cast<long long>(tokens));
+  }
+  const auto& [own, q, latent, k] = parts;
+  const int64_t num_heads = own.sizes[1], width = latent.sizes[3], rest = k.sizes[3];
+  const bool fits = cache.num_heads == 1 && latent.sizes[1] == 1 && k.sizes[1] == 1 && q.sizes[1] == num_heads &&
+                    own.sizes[3] == width && q.sizes[3] == rest && rest % 2 == 0 && width + rest == cache.head_dim;
+  if (!fits) return invalid("q, k: do not fit the cache");
+  MOTE_ASSIGN(const Bound weight, parameter("norm weight", node_->inputs[5], width));
+  MOTE_ASSIGN(const View cosines, table_of(6, tokens, rest));
+  MOTE_ASSIGN(const View sines, table_of(7, tokens, rest));
+  if (sines.sizes[2] != cosines.sizes[2]) return invalid("sin: must have the sizes of cos");
+  MOTE_ASSIGN(const View y, whole("outputs[0]", node_->outputs[0], num_heads * tokens * cache.head_dim));
+  if (value_of(node_->inputs[4]).kind != fb::ValueKind::input) return invalid("positions: must be an input");
+  plan_.positions.push_back(positions.value);
+  std::vector<uint32_t> words{word(num_heads), word(tokens), word(width), word(rest), word(cosines.sizes[2])};
+  for (const View* each : {&own, &q}) {
+    for (const int64_t number : {each->offset, each->strides[1], each->strides[2]}) words.push_back(word(number));
+  }
+  for (const View* each : {&latent, &k}) {
+    for (const int64_t number : {each->offset, each->strides[2]}) words.push_back(word(number));
+  }
+  for (const View* each : {&cosines, &sines}) {
+    for (const int64_t number : {each->offset, each->strides[1]}) words.push_back(word(number));
+  }
+  for (const float number : node_->numbers) words.push_back(word(number));
+  return push({.shader = Shader::latent_heads,
+               .constants = {lanes(), lanes(), word(node_->integers[1]), word(cache.head_dim), node_->integers[2] != 0,
+                             weight.kind != Bind::none, node_->integers[3] != 0, node_->integers[4] != 0},
+               .groups = spread((num_heads + 1) * tokens),
+               .bindings = {bound(own),
+                            bound(q),
+                            bound(latent),
+                            bound(k),
+                            bound(positions),
+                            weight,
+                            bound(cosines),
+                            bound(sines),
+                            {Bind::keys, index, 0},
+                            bound(y)},
+               .writes = 0b1100000000,
+               .push = std::move(words),
+               .cost = {4 * (num_heads + 1) * tokens * cache.head_dim * 2, 0}});
+}
+
 Result<View> Planner::table_of(size_t input, int64_t tokens, int64_t width) const {
   if (node_->inputs[input].value < 0) return invalid("inputs[%zu]: is absent", input);
   MOTE_ASSIGN(View table, floats("cos, sin", node_->inputs[input]));

@@ -8,8 +8,9 @@
 namespace mote::vulkan {
 namespace {
 
-constexpr size_t kCodebookWord = 24;  // of what is pushed: tiles.glsl
-constexpr size_t kExpertWord = 16;    // experts.glsl
+constexpr size_t kCodebookWord = 24;                             // of what is pushed: tiles.glsl
+constexpr size_t kExpertWord = 16;                               // experts.glsl
+constexpr size_t kFloatEndedWord = 12, kFloatRoundingWord = 24;  // float_product.glsl
 constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10, kOfHeads = -1;
 // Of a row that the last workgroup of a product rounds: more are better shared by more invocations.
 constexpr int64_t kMostRoundedByLast = 4096;
@@ -362,6 +363,9 @@ Status Planner::add_float_product() {
   MOTE_ASSIGN(const Bound order, add_order(product, together));
   const bool is_ordered = order.kind != Bind::none;
   const int64_t places = is_ordered || product.heads != 0 ? places_of(product, together) : product.rows;
+  // Of which each workgroup makes something.
+  const bool has_rounding = (product.pairs == 0 || product.heads != 0) && product.weight->pieces.size() == 1 &&
+                            tensor.scales.codebook == nullptr;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
@@ -369,21 +373,32 @@ Status Planner::add_float_product() {
     const uint32_t of_x[] = {word(x.inner), word(x.view.offset), word(x.view.strides[0]), word(x.view.strides[1])};
     words.resize(std::max<size_t>(words.size(), 12));
     std::ranges::copy(of_x, words.begin() + 8);
-    MOTE_RETURN_IF_ERROR(
-        push({.shader = Shader::float_product,
-              .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
-                                       product.has_residual(), product.gate, dense_kind(tensor)},
-                                      tensor, product.pairs, 1, is_ordered, product.heads),
-              .groups = {word(rows), word(ceil_div(places, together)), 1},
-              .bindings = {bound(x.view),
-                           {Bind::weight, product.weight_index, word(piece)},
-                           product.bias,
-                           product.residual,
-                           bound(product.y),
-                           order},
-              .writes = 0b10000,
-              .push = with_codebook(words, tensor),
-              .cost = {0, macs_of(product, part)}}));
+    Dispatch dispatch{
+        .shader = Shader::float_product,
+        .constants = with_tiles({bits_of(tensor), group_of(tensor), together, product.bias.kind != Bind::none,
+                                 product.has_residual(), product.gate, dense_kind(tensor)},
+                                tensor, product.pairs, 1, is_ordered, product.heads),
+        .groups = {word(rows), word(ceil_div(places, together)), 1},
+        .bindings = {bound(x.view),
+                     {Bind::weight, product.weight_index, word(piece)},
+                     product.bias,
+                     product.residual,
+                     bound(product.y)},
+        .writes = 0b10000,
+        .push = std::move(words),
+        .cost = {0, macs_of(product, part)}};
+    std::optional<Quantized> rounding;
+    if (has_rounding) rounding = rounded_by_last(product.y, kLanes, 4 * kLanes * together);
+    if (rounding) {
+      dispatch.shader = Shader::float_product_rounds;
+      dispatch.push.resize(kFloatRoundingWord);
+      dispatch.push[kFloatEndedWord] = dispatch.groups[0] * dispatch.groups[1];
+      add_rounding(rounding, product.y, 1, &dispatch);
+    } else {
+      dispatch.bindings.push_back(order);
+    }
+    dispatch.push = with_codebook(std::move(dispatch.push), tensor);
+    MOTE_RETURN_IF_ERROR(push(std::move(dispatch)));
   }
   return {};
 }

@@ -123,6 +123,7 @@ class Planner : Operands {
   // Of workgroups that take a row each: a device with few has no use for many.
   uint32_t lanes() const { return device_.is_cpu ? 8 : static_cast<uint32_t>(kLanes); }
   Status add_heads();
+  Status add_latent_heads();
   Status add_append(const GraphView& from, const Bound& cache, int64_t num_heads, int64_t width, const View& positions);
   // What tells which positions a token sees, and how much more of them.
   struct Sight {

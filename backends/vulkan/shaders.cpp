@@ -25,6 +25,9 @@ MOTE_VULKAN_WORDS(firsts)
 MOTE_VULKAN_WORDS(float_product)
 #include "float_product.spv.inc"
     ;
+MOTE_VULKAN_WORDS(float_product_rounds)
+#include "float_product_rounds.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(group_product)
 #include "group_product.spv.inc"
     ;
@@ -48,6 +51,9 @@ MOTE_VULKAN_WORDS(index_scores)
     ;
 MOTE_VULKAN_WORDS(largest)
 #include "largest.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(latent_heads)
+#include "latent_heads.spv.inc"
     ;
 MOTE_VULKAN_WORDS(linear_attention)
 #include "linear_attention.spv.inc"

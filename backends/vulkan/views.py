@@ -84,13 +84,16 @@ def clone(graph: GraphBuilder, instruction: Instruction) -> None:
     elif x.strides == contiguous(x.sizes):
         graph.same(output, x)
     else:
-        graph.copy(x, graph.result(output))
+        result = graph.result(output)
+        graph.copy(x, result)
+        graph.moves.copied[result.value] = x
 
 
 @op("aten.cat", refuses=(Refusal.WALK,))
 def cat(graph: GraphBuilder, instruction: Instruction) -> None:
     parts, (axis,) = [graph.operand(index) for index in instruction.inputs], integers(instruction, "dim")
     output = graph.result(instruction.outputs[0])
+    graph.moves.joined[output.value] = tuple(parts)
     begin = fixed(0)
     for part in parts:
         offset = plus(output.offset, product((begin, output.strides[axis])))

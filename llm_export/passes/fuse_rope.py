@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ class Match:
     sin: Node
     layout: str
     plain: bool = False
+    in_pairs: bool = False  # `half`, of the even columns of x in front of the odd ones
 
 
 def fuse_rope(program: ExportedProgram, methods: Methods) -> ExportedProgram:
@@ -151,10 +152,12 @@ MUL = ("aten.mul.Tensor",)
 
 
 def _by_halves(node: Node) -> Match | None:
-    """cat((x1 cos - x2 sin, x2 cos + x1 sin)), cos and sin with a column for each pair."""
+    """cat((x1 cos - x2 sin, x2 cos + x1 sin)) of halves or of even and odd columns, cos and sin with one for both."""
     if rank(node) != 4 or len(node.args[0]) != 2 or not _is_last(node, argument(node, 1, "dim", 0)):
         return None
-    return _from_parts(_turned_parts(*node.args[0]), "half")
+    parts = _turned_parts(*node.args[0])
+    pairs = _from_parts(parts, "interleaved")
+    return replace(pairs, layout="half", in_pairs=True) if pairs is not None else _from_parts(parts, "half")
 
 
 def _by_pairs(node: Node) -> Match | None:
@@ -183,11 +186,20 @@ def _replace(editor: Editor, node: Node, match: Match) -> None:
     if heads is None or match.x.meta["val"].dtype != torch.float32:
         return
     cos, sin = (_table(editor, node, table, heads, match) for table in (match.cos, match.sin))
-    x = match.x if heads == 1 else editor.call(torch.ops.aten.transpose.int, (match.x, 1, 2), before=node)
+    x = _by_parity(editor, node, match.x) if match.in_pairs else match.x
+    x = x if heads == 1 else editor.call(torch.ops.aten.transpose.int, (x, 1, 2), before=node)
     rope = editor.call(torch.ops.mote.rope.default, (x, cos, sin), {"layout": match.layout}, before=node)
     if heads == 2:
         rope = editor.call(torch.ops.aten.transpose.int, (rope, 1, 2), before=node)
     editor.replace(node, rope)
+
+
+def _by_parity(editor: Editor, node: Node, x: Node) -> Node:
+    """The even columns in front of the odd ones."""
+    *outer, columns = [size if isinstance(size, int) else -1 for size in x.meta["val"].shape]
+    pairs = editor.call(torch.ops.aten.reshape.default, (x, [*outer, columns // 2, 2]), before=node)
+    halves = editor.call(torch.ops.aten.transpose.int, (pairs, 3, 4), before=node)
+    return editor.call(torch.ops.aten.reshape.default, (halves, [*outer, columns]), before=node)
 
 
 def _heads_dim(match: Match) -> int | None:

@@ -1,5 +1,5 @@
-// What comes before an attention, a workgroup for each token and head: queries and keys behind their norms and turned, as norm.comp
-// and rope.comp do it, and keys and values into the caches.
+// What comes before an attention, a workgroup for each token and head: queries and keys behind their norms and turned, and keys and
+// values into the caches.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -26,31 +26,13 @@ layout(binding = 10) writeonly buffer Y { float y[]; };
 
 #include "half.glsl"
 
-shared float row[WIDTH];
-shared float lanes[64];
-
-float factor_of_norm(uint width, float eps) {
-  for (uint l = gl_LocalInvocationID.x; l < 64; l += LANES) {
-    precise float sum = 0.0;
-    for (uint k = l; k < width; k += 64) sum = fma(row[k], row[k], sum);
-    lanes[l] = sum;
-  }
-  barrier();
-  float l[16];
-  for (uint i = 0; i < 16; ++i) {
-    precise float even = lanes[i] + lanes[32 + i], odd = lanes[16 + i] + lanes[48 + i];
-    precise float sum = even + odd;
-    l[i] = sum;
-  }
-  precise float all = SUM_16_LANES(l);
-  precise float root = sqrt(all / float(width) + eps);
-  precise float factor = 1.0 / root;
-  return factor;
-}
+#define TURNED_AT 5
+#define TABLES_AT 15
+#include "heads.glsl"
 
 // numbers: eps, what is added to the weight
 void normalize(uint width, uint numbers, bool is_query) {
-  precise float factor = factor_of_norm(width, float_at(numbers));
+  precise float factor = factor_of_norm(0, width, float_at(numbers));
   bool has_weight = is_query ? Q_HAS_WEIGHT : K_HAS_WEIGHT;
   for (uint k = gl_LocalInvocationID.x; k < width; k += LANES) {
     precise float value = row[k] * factor;
@@ -61,19 +43,6 @@ void normalize(uint width, uint numbers, bool is_query) {
     row[k] = value;
   }
   barrier();
-}
-
-float turned_at(uint i, uint token) {
-  precise float value = row[i];
-  uint turned = push[5];
-  if (LAYOUT == 3 || i >= turned) return value;
-  bool is_first = LAYOUT == 2 ? i % 2 == 0 : i < turned / 2;
-  uint other = LAYOUT == 2 ? i ^ 1u : is_first ? i + turned / 2 : i - turned / 2;
-  bool is_negative = LAYOUT == 1 ? !is_first : is_first;
-  precise float a = value * cosines[push[15] + token * push[16] + i];
-  precise float b = row[other] * sines[push[17] + token * push[18] + i];
-  value = is_negative ? a - b : a + b;
-  return value;
 }
 
 // push: heads of queries, of keys; tokens, width, width of a value, columns that are turned; q, k, v: offset, stride of a head, of a

@@ -19,6 +19,8 @@ layout(binding = 6) readonly buffer Residual { float residual[]; };
 #ifdef ROUNDS
 layout(binding = 7) coherent buffer Y { float y[]; };
 #define ROUNDS_AT 8
+#define ENDED_AT 9
+#define QUANTIZED_AT 10
 #include "rounds.glsl"
 #else
 layout(binding = 7) writeonly buffer Y { float y[]; };

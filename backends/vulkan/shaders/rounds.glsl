@@ -1,5 +1,5 @@
 // The last workgroup of a product of one row rounds it for the next product. The includer has y, `coherent`, and ROUNDS_AT, where
-// bindings begin.
+// bindings begin; of push ENDED_AT, the number of workgroups, and QUANTIZED_AT, from where on it is as quantize.glsl says.
 layout(binding = ROUNDS_AT) readonly buffer NormWeight { float norm_weight[]; };
 layout(binding = ROUNDS_AT + 1) writeonly buffer NewCodes { uint new_codes[]; };
 layout(binding = ROUNDS_AT + 2) writeonly buffer NewRows { uint new_rows[]; };
@@ -9,10 +9,8 @@ layout(binding = ROUNDS_AT + 4) coherent buffer Turned { float turned[]; };
 #include "last.glsl"
 
 float source(uint k) { return y[k]; }
-#define QUANTIZED_AT 10
 #include "quantize.glsl"
 
-// push[9]: workgroups; from 10 on as quantize.glsl says
 void round_by_last() {
-  if (is_last_of(0, push[9])) quantize_row(0, 0, 1);
+  if (is_last_of(0, push[ENDED_AT])) quantize_row(0, 0, 1);
 }

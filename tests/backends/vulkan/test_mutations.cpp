@@ -236,6 +236,14 @@ class Decoder {
     node(fb::Op::attention, {whole(q, kHeads), heads(qkv, 64, 1), {}, row(positions), {}, {}, {}, {}},
          {view(mixed, 0, {1, kT, kHeads, 8}, {SizeOf{32, 0}, 32, 8, 1}), rows(sums, kHeads)}, {8, 0, 0, 0, 0, 3},
          {0.25f, 0.0f});
+    const auto halves = [&](int64_t offset, int64_t count) {
+      return view(qkv, offset, {1, count, kT, 8}, {SizeOf{128, 0}, kWidth, 128, 1});
+    };
+    const auto cos = rows(floats(8), 8), sin = rows(floats(8), 8);
+    node(fb::Op::latent_heads,
+         {halves(0, kHeads), halves(8, kHeads), halves(64, 1), halves(72, 1), row(positions),
+          weight(3, fb::Content::float32, {8}), cos, sin},
+         {whole(q, kHeads)}, {8, 0, 1, 1, 0}, {1e-5f, 0.0f});
     const auto by_heads = [&](int32_t value) {
       return view(value, 0, {1, SizeOf{4, 0}, kHidden}, {SizeOf{4 * kHidden, 0}, kHidden, 1});
     };
