@@ -85,17 +85,29 @@ def test_calls_of_any_length_give_the_same_bits_whatever_they_compute(name, reci
     assert np.array_equal(last[0], last[1]) and np.array_equal(last[0], last[2])
 
 
+def export_llama(folder: Path, inputs: str, hidden: int, inner: int) -> Path:
+    sizes = {"hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": 1, "vocab_size": 128}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64}
+    torch.manual_seed(0)
+    LlamaForCausalLM(LlamaConfig(**sizes, **heads)).save_pretrained(folder / "checkpoint")
+    path, options = folder / "model.mote", {"recipe": "8da4w", "group_size": 32, "check": "off", "inputs": inputs}
+    api.export(folder / "checkpoint", path, backends="vulkan,cpu", **options)
+    return path
+
+
+def test_rows_that_fit_no_shared_memory_are_turned_where_they_lie(tmp_path, vulkan, monkeypatch):
+    path, got = export_llama(tmp_path, "rotated", 128, 4224), []
+    for limits in ("", "shared_memory=8192"):
+        monkeypatch.setenv("MOTE_GPU_LIMITS", limits)
+        with Model.load(path, backend="vulkan").session(context_length=16) as session:
+            got.append([session.prefill([5, 6, 7]), session.decode(8)])
+    assert np.array_equal(*got)
+
+
 @pytest.mark.parametrize("inputs", ["rotated", "token", "grouped"])
 def test_rows_are_rounded_by_the_last_workgroup_of_any_variant(inputs, tmp_path, vulkan, monkeypatch):
     """Also where shared memory has no room for a row."""
-    sizes = {"hidden_size": 1280, "intermediate_size": 3200, "num_hidden_layers": 1, "vocab_size": 128}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64}
-    torch.manual_seed(0)
-    LlamaForCausalLM(LlamaConfig(**sizes, **heads)).save_pretrained(tmp_path / "checkpoint")
-    path = tmp_path / "model.mote"
-    api.export(
-        tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe="8da4w", group_size=32, check="off", inputs=inputs
-    )
+    path = export_llama(tmp_path, inputs, 1280, 3200)
     expected = None
     little = f"shared_memory={8192 if inputs == 'rotated' else 4096},invocations=32"
     for variant, limits in ("none", ""), ("none", little), ("dot", ""), ("subgroups", ""), ("dot+subgroups", little):
