@@ -102,7 +102,8 @@ def export(
     tokenizer: False leaves tokenizer and chat template out; such a file takes token ids only. A folder: they are taken
         from there
     embed: True adds what gives embeddings; None: if the checkpoint is made for that, and then it does nothing else
-    assistant: folder or hub id of a checkpoint that drafts for this one, such as Gemma 4's; it becomes part of the file
+    assistant: folder or hub id of a checkpoint that drafts for this one, an EAGLE-3 head or one of Gemma 4's
+        assistants; it becomes part of the file
     weights_file: a `.motew` file in the folder of `output` for the weights; exports with the same weights share it
     checkpoint_options: subfolder, token, cache_dir, local_files_only, trust_remote_code, as in `from_pretrained`
     Errors: MoteError; whatever happens, `output` and `weights_file` are either whole or as they were before
@@ -150,15 +151,16 @@ def export(
 def _with_assistant(
     checkpoint: Checkpoint, assistant: str | Path, targets: Sequence[Target], checkpoint_options: dict
 ) -> Checkpoint:
+    hub = ("token", "cache_dir", "local_files_only")
+    given = {name: value for name, value in checkpoint_options.items() if name in hub}
+    joined = with_assistant(checkpoint, assistant, **given)
     owner = next((each.name for target in targets for each in target.backends if each.owns_states), None)
-    if owner is not None:
+    if owner is not None and joined.assistant.reads_caches:
         raise ArgumentError(
             f"assistant = {assistant}: reads keys and values, which {owner} keeps on its device: must be absent, or "
             "the backends those that leave keys and values to the CPU, such as xnnpack,cpu"
         )
-    hub = ("token", "cache_dir", "local_files_only")
-    given = {name: value for name, value in checkpoint_options.items() if name in hub}
-    return with_assistant(checkpoint, assistant, **given)
+    return joined
 
 
 def outline(

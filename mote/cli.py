@@ -153,7 +153,7 @@ Examples:
 @click.option(
     "--assistant",
     metavar="CHECKPOINT",
-    help="Folder or hub id of an assistant of the model, such as Gemma 4's, which drafts for it in the same file.",
+    help="Folder or hub id of what drafts for the model in the same file: an EAGLE-3 head, or Gemma 4's assistant.",
 )
 @click.option(
     "--weights-file",

@@ -27,6 +27,7 @@ from llm_export.capture import (  # noqa: F401  (they register)
     assistants,
     complex_numbers,
     draft_heads,
+    eagle_heads,
     experts,
     guards,
     index_scores,
@@ -59,6 +60,7 @@ EXPRESSIBLE_MASKS = {
 }
 # What a model in which tokens attend to those that follow them adds to these.
 BIDIRECTIONAL_MASKS = {"_bidirectional_window_overlay", "bidirectional_mask_function", "or_masks"}
+Head = draft_heads.DraftHead | assistants.Assistant | eagle_heads.EagleHead
 IMPLEMENTATION = "mote"  # the name under which transformers knows our attention, mask and experts functions
 
 
@@ -307,11 +309,11 @@ def _to_fake_parameters(model: nn.Module, mode: FakeTensorMode) -> None:
 
 
 def _use_forward(
-    model: PreTrainedModel, context: CaptureContext, checkpoint: Checkpoint, has_heads: bool
+    model: PreTrainedModel, context: CaptureContext, checkpoint: Checkpoint, drafts: Head | None
 ) -> dict[str, tuple[int, ...]]:
     """Gives `model` the signature (input_ids, position_ids) -> outputs, with no wrapper that renames parameters.
 
-    Returns: the outputs of each method: "verify", logits and, for heads, hidden states; "embed", hidden states
+    Returns: the outputs of each method: "verify", logits and what a head reads; "embed", hidden states
     """
     original = model.forward
     setup = checkpoint.embedding
@@ -320,7 +322,7 @@ def _use_forward(
         model.register_buffer(f"dense_{index}_weight", layer.weight, persistent=False)
         model.register_buffer(f"dense_{index}_bias", layer.bias, persistent=False)
     hidden: list[Tensor] = []
-    if checkpoint.generates and (setup is not None or has_heads):
+    if checkpoint.generates and (setup is not None or drafts is not None):
         # Some classes call a part of their base model, whose output is then what the head reads.
         head = model.get_output_embeddings()
         if head is not None:
@@ -332,8 +334,8 @@ def _use_forward(
         hidden.clear()
         output = original(input_ids, position_ids=position_ids, use_cache=False)
         outputs = (output.logits,) if checkpoint.generates else ()
-        if has_heads:
-            outputs += (hidden[0],)
+        if drafts is not None:
+            outputs += (drafts.reads(hidden[0]),)
         if setup is None:
             return outputs
         states = hidden[0] if checkpoint.generates else output[0]
@@ -343,7 +345,7 @@ def _use_forward(
         return (*outputs, states)
 
     model.forward = forward
-    count = checkpoint.generates + has_heads
+    count = checkpoint.generates + (drafts is not None)
     return ({"verify": tuple(range(count))} if count else {}) | ({EMBED: (count,)} if setup is not None else {})
 
 
@@ -396,10 +398,12 @@ def capture(checkpoint: Checkpoint) -> Captured:
         architecture.prepare(IMPLEMENTATION)
     model = build_model(checkpoint.config, checkpoint.generates)
     with parameters_on_meta():
-        head = assistants.build(model, checkpoint, build_model) or draft_heads.find(model, checkpoint)
+        head = _drafts_for(model, checkpoint)
     if head is not None:
         head.attach()
     checkpoint.weights.bind(model, head.rename if head is not None else None)
+    if isinstance(head, eagle_heads.EagleHead):
+        head.share(checkpoint.weights)
     experts.prepare(model, model_type)
     rope.make_pure(model)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -409,7 +413,7 @@ def capture(checkpoint: Checkpoint) -> Captured:
         context.mask = torch.zeros(1, 1, 1, 1)  # such classes compute with it
     if architecture is not None:
         architecture.patch(model, context)
-    outputs = _use_forward(model, context, checkpoint, head is not None)
+    outputs = _use_forward(model, context, checkpoint, head)
     program = _traced(model, context, mode)
     guards.check_layers(model, model_type, context.touched)
     guards.check_indexers(program, model, model_type)
@@ -446,9 +450,16 @@ def _traced(model: PreTrainedModel, context: CaptureContext, mode: FakeTensorMod
     return program
 
 
-def _trace_head(
-    head: draft_heads.DraftHead | assistants.Assistant, context: CaptureContext, mode: FakeTensorMode
-) -> ExportedProgram:
+def _drafts_for(model: PreTrainedModel, checkpoint: Checkpoint) -> Head | None:
+    """Returns what comes with a model to draft for it; its own head is left out where another checkpoint does that."""
+    return (
+        eagle_heads.build(model, checkpoint, build_model)
+        or assistants.build(model, checkpoint, build_model)
+        or draft_heads.find(model, checkpoint)
+    )
+
+
+def _trace_head(head: Head, context: CaptureContext, mode: FakeTensorMode) -> ExportedProgram:
     """Traces the head behind the model; states of its own follow those of the model."""
 
     def forward(input_ids, position_ids, hidden_states):

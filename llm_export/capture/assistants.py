@@ -92,6 +92,10 @@ class Assistant:
         if attention.is_sliding and state.window:
             states[index] = replace(state, window=max(state.window, attention.sliding_window))
 
+    def reads(self, last: Tensor) -> Tensor:
+        """Returns what it reads of a call of the model. last: hidden states behind the last layer"""
+        return last
+
     def forward(self, input_ids: Tensor, position_ids: Tensor, hidden_states: Tensor) -> tuple[Tensor, Tensor]:
         """Returns logits and hidden states of each position.
 
@@ -130,7 +134,7 @@ def build(
     model: PreTrainedModel, checkpoint: Checkpoint, build_model: Callable[[PretrainedConfig], PreTrainedModel]
 ) -> Assistant | None:
     """Returns the assistant of a checkpoint, if it has one. Errors: ArgumentError if it is one of another model"""
-    if checkpoint.assistant is None:
+    if checkpoint.assistant is None or checkpoint.assistant.eagle is not None:
         return None
     config = checkpoint.assistant.config
     with all_layers_shared(config.get_text_config()):

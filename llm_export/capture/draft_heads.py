@@ -68,6 +68,10 @@ class DraftHead:
     def attach(self) -> None:
         setattr(self.model, ATTRIBUTE, self.own.eval().requires_grad_(False))
 
+    def reads(self, last: Tensor) -> Tensor:
+        """Returns what it reads of a call of the model. last: hidden states behind the last layer"""
+        return last
+
     def forward(self, input_ids: Tensor, position_ids: Tensor, hidden_states: Tensor) -> tuple[Tensor, Tensor]:
         """Returns logits and hidden states of each position.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from transformers import AutoConfig, PretrainedConfig
 
-from llm_export.checkpoint import model_types
+from llm_export.checkpoint import eagle3, model_types
 from llm_export.checkpoint.embedding import EmbeddingSetup, default_setup, is_base_model, read_setup
 from llm_export.checkpoint.files import open_tensors, read_text
 from llm_export.checkpoint.gguf import find_gguf, read_gguf
@@ -24,6 +24,12 @@ TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "spiece.m
 DOWNLOADED = ["*.json", "*.safetensors", "*.jinja", "LICENSE*", "tokenizer*", "*.model", "*.txt"]
 SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors")
 MAX_JSON_BYTES = 256 << 20
+CONVERT_MODEL = (
+    "from transformers import AutoModelForCausalLM as M; M.from_pretrained('OLD').save_pretrained('NEW')"
+)
+CONVERT_TENSORS = (
+    "import torch, safetensors.torch as s; s.save_file(torch.load('FILE', weights_only=True), 'model.safetensors')"
+)
 ASSISTANT_PREFIX = "assistant."  # of the names that its tensors have beside those of the model
 
 
@@ -32,7 +38,13 @@ class AssistantSource:
     """A checkpoint that drafts for a model. Its tensors are among the model's, behind ASSISTANT_PREFIX."""
 
     source: str
-    config: PretrainedConfig
+    config: PretrainedConfig  # of an EAGLE-3 head, that of its layers
+    eagle: eagle3.Eagle3 | None = None  # None: it is of the model types of DRAFTERS
+
+    @property
+    def reads_caches(self) -> bool:
+        """Whether it attends to keys and values of the model, and has none of its own."""
+        return self.eagle is None
 
 
 @dataclass
@@ -177,13 +189,25 @@ def with_assistant(
     folder = Path(source)
     if not folder.is_dir():
         folder = _download(str(source), ["*.json", "*.safetensors"], None, "", token, cache_dir, local_files_only)
-    model_type = (_read_json(folder / "config.json") or {}).get("model_type")
-    if model_type not in model_types.DRAFTERS:
+    fields = _read_json(folder / "config.json") or {}
+    if fields.get("model_type") in model_types.DRAFTERS:
+        found = AssistantSource(str(source), _load_config(folder, trust_remote_code=False))
+    else:
+        found = _eagle_head(str(source), folder, fields)
+    weights = checkpoint.weights.beside(ASSISTANT_PREFIX, _open_tensors(folder, found.config))
+    return replace(checkpoint, weights=weights, assistant=found)
+
+
+def _eagle_head(source: str, folder: Path, fields: dict) -> AssistantSource:
+    names = _tensor_files(folder, CONVERT_TENSORS)
+    if not eagle3.is_head(names):
         kinds = " or ".join(model_types.DRAFTERS)
-        raise ArgumentError(f"assistant = {source}: its model_type is {model_type!r}: must be {kinds}")
-    config = _load_config(folder, trust_remote_code=False)
-    weights = checkpoint.weights.beside(ASSISTANT_PREFIX, _open_tensors(folder, config))
-    return replace(checkpoint, weights=weights, assistant=AssistantSource(str(source), config))
+        what = f"model_type is {fields.get('model_type')!r}"
+        if "fc.weight" in names:
+            what = "tensors are those of an EAGLE head before version 3"
+        raise ArgumentError(f"assistant = {source}: its {what}: must be {kinds}, or an EAGLE-3 head")
+    eagle = eagle3.read(source, folder / "config.json", fields, names)
+    return AssistantSource(source, eagle.layers, eagle)
 
 
 def _tokenizer(folder: Path) -> TokenizerFile | None:
@@ -268,15 +292,15 @@ def _text_config(config: PretrainedConfig, fields: dict) -> PretrainedConfig:
     return text
 
 
-def _tensor_files(folder: Path) -> dict[str, Path]:
-    """Returns tensor name -> safetensors file."""
+def _tensor_files(folder: Path, convert: str = CONVERT_MODEL) -> dict[str, Path]:
+    """Returns tensor name -> safetensors file. convert: code that makes such a file of OLD, for messages"""
     index_path = folder / "model.safetensors.index.json"
     index = _read_json(index_path)
     if index is not None:
         return _sharded(folder, index_path, index)
     path = folder / "model.safetensors"
     if not path.is_file():
-        _refuse_other_formats(folder)
+        _refuse_other_formats(folder, convert)
     return dict.fromkeys(_names(path), path)
 
 
@@ -301,14 +325,12 @@ def _names(path: Path) -> list[str]:
         return list(file.keys())
 
 
-def _refuse_other_formats(folder: Path) -> None:
+def _refuse_other_formats(folder: Path, convert: str) -> None:
     others = sorted(path.name for path in folder.glob("*") if path.suffix in (".bin", ".pt", ".pth"))
     if others:
-        convert = "M.from_pretrained('OLD').save_pretrained('NEW')"
         raise FileError(
             f"{folder}: has {others[0]} but no model.safetensors; pickled weights are not read. "
-            f"If you trust them, convert: "
-            f'python -c "from transformers import AutoModelForCausalLM as M; {convert}"'
+            f'If you trust them, convert: python -c "{convert.replace("FILE", others[0])}"'
         )
     raise FileError(f"{folder}: has neither model.safetensors nor model.safetensors.index.json")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 class JoinedFiles:
     """The tensors of `files`, and those of `others` under names that begin with `prefix`. Thread safety: const."""
 
-    strict = False  # transformers gives the others no place in the model
-
     def __init__(self, files: TensorFiles, prefix: str, others: TensorFiles):
         self._files, self._prefix, self._others = files, prefix, others
         self.place, self.kind = files.place, files.kind
@@ -30,6 +28,9 @@ class JoinedFiles:
 
     def names(self) -> Iterable[str]:
         return [*self._files.names(), *(f"{self._prefix}{name}" for name in self._others.names())]
+
+    def needs_place(self, name: str) -> bool:
+        return not name.startswith(self._prefix) and self._files.needs_place(name)
 
     def meta(self, name: str) -> Tensor:
         files, name = self._of(name)

@@ -85,9 +85,10 @@ class TensorFiles(Protocol):
 
     place: Path  # folder or file, for messages
     kind: str  # what beside the tensors asks for them, for messages
-    strict: bool  # whether a tensor that the module has no place for is an error
 
     def names(self) -> Iterable[str]: ...
+
+    def needs_place(self, name: str) -> bool: ...  # whether it is an error if the module has none for the tensor
 
     def meta(self, name: str) -> Tensor: ...  # without values
 
@@ -109,7 +110,6 @@ class SafetensorsFiles:
     """Tensors in safetensors files, mapped."""
 
     kind = "config.json"
-    strict = False
 
     def __init__(self, files: dict[str, Path]):
         """files: tensor name -> file that holds it. Errors: FileError if a file is malformed."""
@@ -123,6 +123,9 @@ class SafetensorsFiles:
 
     def names(self) -> Iterable[str]:
         return self._files
+
+    def needs_place(self, name: str) -> bool:
+        return False
 
     def meta(self, name: str) -> Tensor:
         path = self._files[name]
@@ -196,7 +199,7 @@ class WeightReader:
 
     def takes_others(self) -> bool:
         """Whether the files may hold tensors that the model has no place for."""
-        return not self._files.strict
+        return not any(self._files.needs_place(name) for name in self._files.names())
 
     def names(self) -> list[str]:
         """Names of the module tensors that the checkpoint has (before `bind`: names in the files)."""
@@ -319,7 +322,7 @@ class WeightReader:
                     group.sources.append((pattern or name, name))
                     break
             else:
-                if self._files.strict:
+                if self._files.needs_place(name):
                     raise FileError(
                         f"{self._files.path(name)}: tensor '{name}' has no place in a model of type "
                         f"'{model.config.model_type}' as its {self._files.kind} describes it"

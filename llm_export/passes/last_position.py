@@ -58,7 +58,8 @@ def _has_positions(node: Node) -> bool:
 
 
 def _independent_nodes(editor: Editor, kept: set[Node]) -> set[Node]:
-    """Nodes whose every use leads to the output through nodes that treat each position on its own.
+    """Nodes whose every use leads to the output, or to a choice of the last position, through nodes that treat each
+    position on its own.
 
     kept: outputs of every position
     """
@@ -66,9 +67,14 @@ def _independent_nodes(editor: Editor, kept: set[Node]) -> set[Node]:
     for node in reversed(editor.graph.nodes):
         if node.op != "call_function" or node in kept or not _has_positions(node) or not _is_independent(node):
             continue
-        if node.users and all(user in inside or user.op == "output" for user in node.users):
+        if node.users and all(user in inside or user.op == "output" or _takes_last(user) for user in node.users):
             inside.add(node)
     return inside
+
+
+def _takes_last(node: Node) -> bool:
+    """Whether a node takes the last position only, as a graph may do itself."""
+    return is_call(node, "aten.slice.Tensor") and tuple(node.args[1:3]) == (POSITION_DIM, -1)
 
 
 def _is_independent(node: Node) -> bool:

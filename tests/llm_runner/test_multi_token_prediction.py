@@ -20,7 +20,7 @@ from llm_export.checkpoint import open_checkpoint, with_assistant
 from llm_export.errors import UnsupportedError
 from llm_export.program.specs import StateSpec
 from llm_runner import ArgumentError, Model
-from tests.contracts import assistants
+from tests.contracts import assistants, eagle_heads
 from tests.contracts.draft_heads import NAMES, Reference, save_with_head
 
 PROMPT = [3, 4, 5, 6, 7, 8, 9, 3, 4, 5]
@@ -30,6 +30,7 @@ FIXED = {"ignore_eos": True, "max_new_tokens": 30}
 ALL = bool(os.environ.get("MOTE_TEST_ALL_TYPES"))
 WITH_HEAD = NAMES if ALL else ("qwen3_5_text", "glm4_moe")
 WITH_ASSISTANT = assistants.NAMES if ALL else ("gemma4_text-ordered",)
+WITH_EAGLE = eagle_heads.NAMES if ALL else eagle_heads.NAMES[:1]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,9 @@ def files(tmp_path_factory):
         if name not in made:
             folder = made[name] = tmp_path_factory.mktemp(name)
             source, given = folder, {}
-            if name in assistants.NAMES:
-                assistants.save_with_assistant(name, folder)
+            if name in (*assistants.NAMES, *eagle_heads.NAMES):
+                save = eagle_heads.save_with_eagle if name in eagle_heads.NAMES else assistants.save_with_assistant
+                save(name, folder)
                 source, given = folder / "model", {"assistant": folder / "assistant"}
             else:
                 save_with_head(name, folder)
@@ -70,11 +72,12 @@ def logits_of_head(model) -> tuple[int, int]:
     )
 
 
-@pytest.mark.parametrize("name", (*WITH_HEAD, *WITH_ASSISTANT))
+@pytest.mark.parametrize("name", (*WITH_HEAD, *WITH_ASSISTANT, *WITH_EAGLE))
 def test_guesses_are_those_of_transformers(files, name):
     folder = files(name)
     model = Model.load(folder / "tiny.mote")
-    reference = (assistants.Reference if name in assistants.NAMES else Reference)(folder)
+    of_kind = {**dict.fromkeys(assistants.NAMES, assistants), **dict.fromkeys(eagle_heads.NAMES, eagle_heads)}
+    reference = of_kind[name].Reference(folder) if name in of_kind else Reference(folder)
     session = model.session(context_length=48, prefill_chunk=4, threads=1, kv_dtype="float32")
     place = logits_of_head(model)
     calls: dict[int, list[np.ndarray]] = {}
@@ -96,7 +99,7 @@ def test_guesses_are_those_of_transformers(files, name):
             np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", (*NAMES[1:3], *WITH_ASSISTANT))
+@pytest.mark.parametrize("name", (*NAMES[1:3], *WITH_ASSISTANT, *WITH_EAGLE))
 def test_every_way_of_going_on_gives_the_text_without_drafts(files, name):
     model = Model.load(files(name) / "tiny.mote")
     plain, fast = model.session(context_length=64), model.session(context_length=64, prefill_chunk=7)
@@ -174,6 +177,18 @@ def test_right_guesses_of_an_assistant_are_accepted(files, tmp_path, name):
     found, statistics = ids_of(restored, PROMPT, speculative="mtp", draft_tokens=3)
     assert found == expected
     assert statistics["proposed_tokens"] > 0
+
+
+@pytest.mark.parametrize("name", WITH_EAGLE)
+def test_an_eagle_head_shares_the_embeddings_and_finds_tokens_of_its_vocabulary(files, name):
+    folder = files(name)
+    model = Model.load(folder / "tiny.mote")
+    own = [each["name"] for each in model.describe()["weights"]["tensors"] if each["name"].startswith("mtp.")]
+    assert "mtp.fc.weight" in own and not any("embed_tokens" in weight for weight in own)
+    ids, statistics = ids_of(model.session(context_length=64), PROMPT, speculative="mtp", draft_tokens=3)
+    known = eagle_heads.draft_ids(folder)
+    right = sum(one in known for one in ids[2:])  # of those that a first guess was made of
+    assert 0 < statistics["accepted_tokens"] <= right < len(ids)
 
 
 def test_assistants_of_other_models_are_refused(tmp_path):

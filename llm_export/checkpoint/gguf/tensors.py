@@ -69,7 +69,6 @@ class GgufTensors:
     """The tensors of a file under a state dict's names. Thread safety: const."""
 
     kind = "metadata"  # what asks for tensors, in messages
-    strict = True  # a tensor that the module has no place for is refused: it would change what the model computes
 
     def __init__(self, model: GgufModel, names: Names, config):
         """Errors: FileError naming a tensor that the architecture does not have, or whose type is unknown"""
@@ -90,6 +89,9 @@ class GgufTensors:
 
     def names(self) -> Iterable[str]:
         return self._mapped
+
+    def needs_place(self, name: str) -> bool:
+        return True  # it would change what the model computes
 
     def meta(self, name: str) -> Tensor:
         """Returns the tensor without its values."""

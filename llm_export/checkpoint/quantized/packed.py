@@ -89,7 +89,6 @@ class QuantizedFiles:
     """Tensors of which some are packed weights. See TensorFiles."""
 
     kind = "config.json"
-    strict = False
 
     def __init__(self, files: SafetensorsFiles, weights: dict[str, PackedWeight], parts: Iterable[str]):
         """weights: by their names in the state dict   parts: names of the tensors that they are made of"""
@@ -101,6 +100,9 @@ class QuantizedFiles:
 
     def names(self) -> Iterable[str]:
         return [*self._plain, *self._weights]
+
+    def needs_place(self, name: str) -> bool:
+        return False
 
     def meta(self, name: str) -> Tensor:
         weight = self._weights.get(name)

@@ -9,6 +9,7 @@ import struct
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import gguf
 import numpy as np
@@ -312,6 +313,8 @@ def test_refuses_architectures_and_tensors_that_it_does_not_know(write, path, mo
     ):
         bound = open_checkpoint(path, tokenizer=False)
         bound.weights.bind(build_model(bound.config))
+    with pytest.raises(FileError, match="tensor 'lm_head.bias' has no place"):  # an assistant beside it or not
+        bound.weights.beside("assistant.", SimpleNamespace(names=list)).bind(build_model(bound.config))
 
 
 def test_says_how_to_install_what_dequantizes(write, monkeypatch):
