@@ -1,6 +1,5 @@
-// Drafts from the model's own head, for multi-token prediction or of EAGLE-3, which is applied to its own guesses again.
-// Source: DeepSeek-V3 Technical Report, 2.2; transformers modeling_layers.py MtpModel for the first id of a draft;
-// arXiv 2503.01840
+// Drafts from the model's own head, for multi-token prediction or of EAGLE-3, which is applied to its own guesses.
+// Source: DeepSeek-V3 Technical Report, 2.2; transformers modeling_layers.py MtpModel for the first id of a draft
 #pragma once
 
 #include "runner/generation/speculation/likeliest.h"
