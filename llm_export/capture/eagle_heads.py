@@ -164,8 +164,8 @@ class EagleHead:
     def _note_input(self, index: int, layer: nn.Module, args: tuple, kwargs: dict) -> None:
         self._seen[index] = args[0] if args else kwargs.get("hidden_states")
 
-    def _note_output(self, index: int, layer: nn.Module, args: tuple, output: Tensor | tuple) -> None:
-        self._seen[index] = output[0] if isinstance(output, tuple) else output
+    def _note_output(self, index: int, layer: nn.Module, args: tuple, output: Tensor | tuple | list) -> None:
+        self._seen[index] = output if isinstance(output, Tensor) else output[0]
 
     def share(self, weights: WeightReader) -> None:
         """Takes the model's embeddings where its own are the same. Cost: reads both
@@ -229,10 +229,11 @@ class EagleHead:
 
 def _decoder_layers(model: PreTrainedModel) -> nn.ModuleList:
     """Returns the layers of a model. Errors: UnsupportedError if it has no list of them"""
-    count = model.config.num_hidden_layers
-    found = next((each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) == count), None)
+    # LongCat counts both halves of a layer as hidden layers.
+    counts = {model.config.num_hidden_layers, getattr(model.config, "num_layers", None)}
+    found = next((each for each in model.modules() if isinstance(each, nn.ModuleList) and len(each) in counts), None)
     if found is None:
-        what = f"it has no list of {count} layers, whose hidden states an EAGLE-3 head reads"
+        what = "it has no list of its hidden layers, whose hidden states an EAGLE-3 head reads"
         raise UnsupportedError(model.config.model_type, what, "Export it without the assistant")
     return found
 
