@@ -224,7 +224,8 @@ class EagleHead:
         ids = getattr(self.own, "token_ids", None)
         if ids is None:
             return logits
-        return logits.new_full((1, 1, self.num_tokens), float("-inf")).scatter(-1, ids[None, None], logits)
+        others = logits.new_full((1, 1, 1), float("-inf")).expand(-1, -1, self.num_tokens)
+        return others.scatter(-1, ids[None, None], logits)
 
 
 def _decoder_layers(model: PreTrainedModel) -> nn.ModuleList:
