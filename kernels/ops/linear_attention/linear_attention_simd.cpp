@@ -9,6 +9,8 @@ namespace mote {
 inline namespace MOTE_ISA {
 namespace {
 
+constexpr int64_t kFetchAhead = 1024;  // floats
+
 enum class Decay { kNone, kOfRow, kOfElements };
 
 // kReads: without a query it only moves the state on. kIsWhole: the width is a multiple of 16.
@@ -20,22 +22,37 @@ class Rows {
   }
 
   void run() {
-    for (int64_t t = 0; t < call_.tokens; ++t) {
-      const float* k = call_.k.first + t * call_.k.step;
-      for (int r = 0; r < kRows; ++r) {
-        update_[r] = rows_[r].v.first[t * rows_[r].v.step];
-        if constexpr (kDecay != Decay::kNone) decay_[r] = rows_[r].decay.first + t * rows_[r].decay.step;
-        if constexpr (kDecay == Decay::kOfRow) decays_[r] = splat(*decay_[r]);
-      }
-      if constexpr (kHasBeta) correct(k, t);
-      if (rows_[0].update != nullptr) {
-        for (int r = 0; r < kRows; ++r) rows_[r].update[t * call_.update_step] = update_[r];
-      }
-      add(k, kReads ? call_.q.first + t * call_.q.step : nullptr, t);
-    }
+    run_token<true>(0);
+    for (int64_t t = 1; t < call_.tokens; ++t) run_token<false>(t);
   }
 
  private:
+  // kFetches: the first token is the one that waits for memory.
+  template <bool kFetches>
+  MOTE_INLINE void run_token(int64_t t) {
+    const float* k = call_.k.first + t * call_.k.step;
+    for (int r = 0; r < kRows; ++r) {
+      update_[r] = rows_[r].v.first[t * rows_[r].v.step];
+      if constexpr (kDecay != Decay::kNone) decay_[r] = rows_[r].decay.first + t * rows_[r].decay.step;
+      if constexpr (kDecay == Decay::kOfRow) decays_[r] = splat(*decay_[r]);
+    }
+    if constexpr (kHasBeta) correct<kFetches>(k, t);
+    if (rows_[0].update != nullptr) {
+      for (int r = 0; r < kRows; ++r) rows_[r].update[t * call_.update_step] = update_[r];
+    }
+    add<kFetches && !kHasBeta>(k, kReads ? call_.q.first + t * call_.q.step : nullptr, t);
+  }
+
+  // Rows are read side by side, which hardware does not recognise as one stream: lines of rows behind them are fetched
+  // in their order.
+  template <bool kFetches>
+  MOTE_INLINE void fetch(int64_t n) const {
+    if constexpr (kFetches) {
+      const float* ahead = state_[0] + kFetchAhead + n * kRows;
+      for (int r = 0; r < kRows; ++r) __builtin_prefetch(ahead + r * 16, 1);
+    }
+  }
+
   MOTE_INLINE F32x16 load(const float* from, int64_t n) const {
     return kIsWhole ? load_f32(from + n) : load_upto(from + n, call_.width - n);
   }
@@ -47,11 +64,13 @@ class Rows {
   }
 
   // The delta rule: what is added along the keys becomes beta (v - k S), with the state as it has decayed.
+  template <bool kFetches>
   MOTE_INLINE void correct(const float* k, int64_t t) {
     F32x16 known[kRows];
     for (int r = 0; r < kRows; ++r) known[r] = splat(0.0f);
     for (int64_t n = 0; n < call_.width; n += 16) {
       const F32x16 key = load(k, n);
+      fetch<kFetches>(n);
       for (int r = 0; r < kRows; ++r) known[r] = fma(key, decayed(r, n), known[r]);
     }
     float sums[kRows];
@@ -59,6 +78,7 @@ class Rows {
     for (int r = 0; r < kRows; ++r) update_[r] = rows_[r].beta.first[t * rows_[r].beta.step] * (update_[r] - sums[r]);
   }
 
+  template <bool kFetches>
   MOTE_INLINE void add(const float* k, const float* q, int64_t t) {
     F32x16 read[kRows], updates[kRows];
     for (int r = 0; r < kRows; ++r) {
@@ -67,6 +87,7 @@ class Rows {
     }
     for (int64_t n = 0; n < call_.width; n += 16) {
       const F32x16 key = load(k, n), query = kReads ? load(q, n) : key;
+      fetch<kFetches>(n);
       for (int r = 0; r < kRows; ++r) {
         const F32x16 value = fma(key, updates[r], decayed(r, n));
         if (kIsWhole) {

@@ -45,7 +45,7 @@ Result<RecurrentMemory> RecurrentMemory::allocate(const fb::Program& program, st
   memory.num_floats_ = floats.value();
   if (memory.indices_.empty()) return memory;
   const size_t bytes = float_bytes(memory.num_floats_);
-  memory.memory_ = ReservedPages(reserve_pages(bytes), ReleasePages{bytes});
+  memory.memory_ = reserve_large_pages(bytes);
   MOTE_REQUIRE(memory.memory_ != nullptr, Code::kOutOfMemory,
                "the recurrent states need %zu bytes, more than the system has", bytes);
   auto* base = reinterpret_cast<float*>(memory.memory_.get());
