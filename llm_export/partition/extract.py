@@ -57,13 +57,18 @@ class _Extraction:
             name=source.name,
             values=self.values,
             inputs=[self.mapped[value] for value in self.inputs],
-            input_names=[f"input{index}" for index in range(len(self.inputs))],
+            input_names=[self._name(index, value) for index, value in enumerate(self.inputs)],
             outputs=[self.mapped[value] for value in outputs],
             instructions=self.instructions,
             min_tokens=source.min_tokens,
             max_tokens=source.max_tokens,
         )
         return Island(self.nodes, method, tuple(self.inputs), outputs)
+
+    def _name(self, index: int, value: int) -> str:
+        source = self.graph.method
+        root = self.graph.root(value)
+        return source.input_names[source.inputs.index(root)] if root in source.inputs else f"input{index}"
 
     def _add(self, position: int) -> None:
         instruction = self.graph.instruction(position)
