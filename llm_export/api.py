@@ -111,12 +111,11 @@ def export(
     """
     started = time.perf_counter()
     targets = parse_targets(backends)
-    maker = _ready(targets, weights_file)
+    maker = _ready(targets, weights_file, check)
     chosen = Recipe(recipe or _default_recipe(targets), group_size, embedding_bits, inputs)
     elsewhere = Path(weights_file) if weights_file is not None else None
     how = _How.of(chosen, overrides, targets, check, calibration, target_bits, elsewhere)
     _check_rounding(recipe, requantize, calibration, target_bits)
-    choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
     with (
@@ -150,8 +149,9 @@ def export(
     )
 
 
-def _ready(targets: Sequence[Target], weights_file: str | Path | None) -> Backend | None:
+def _ready(targets: Sequence[Target], weights_file: str | Path | None, check: str | None) -> Backend | None:
     """Checks that all backends can work, and gives the one that makes an asset, if one does. Errors: ArgumentError"""
+    choose_mode(check or "off", {})
     maker = asset_maker(targets)
     for target in targets:
         for backend in target.backends:

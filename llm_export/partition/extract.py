@@ -57,7 +57,7 @@ class _Extraction:
             name=source.name,
             values=self.values,
             inputs=[self.mapped[value] for value in self.inputs],
-            input_names=[self._name(index, value) for index, value in enumerate(self.inputs)],
+            input_names=self._names(),
             outputs=[self.mapped[value] for value in outputs],
             instructions=self.instructions,
             min_tokens=source.min_tokens,
@@ -65,10 +65,10 @@ class _Extraction:
         )
         return Island(self.nodes, method, tuple(self.inputs), outputs)
 
-    def _name(self, index: int, value: int) -> str:
-        source = self.graph.method
-        root = self.graph.root(value)
-        return source.input_names[source.inputs.index(root)] if root in source.inputs else f"input{index}"
+    def _names(self) -> list[str]:
+        """Those of the method's inputs where they enter as they are."""
+        names = dict(zip(self.graph.method.inputs, self.graph.method.input_names, strict=True))
+        return [names.get(value, f"input{index}") for index, value in enumerate(self.inputs)]
 
     def _add(self, position: int) -> None:
         instruction = self.graph.instruction(position)

@@ -54,7 +54,7 @@ def export(name: str, folder: Path, recipe: str) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def results(coreai, tmp_path_factory) -> dict[str, tuple[dict[str, np.ndarray], np.ndarray]]:
-    """What Core AI and the CPU give for each type. One process runs all: starting one takes longer than a tiny model."""
+    """What Core AI and the CPU give for each type. One process runs all: to start one takes longer than to run one."""
     ids, files = ids_of(15), {}
     for name in TYPES:
         files[name] = export(name, tmp_path_factory.mktemp(name), "4w")
