@@ -140,7 +140,8 @@ class Emitter:
         """x with the rank of shape or a smaller one."""
         x = self.reshape(x, (1,) * (len(shape) - x.rank) + x.shape)
         assert np.broadcast_shapes(x.shape, tuple(shape)) == tuple(shape), (x, shape)
-        return x if tuple(shape) == x.shape else self._op("broadcast_to", [x], shape, x.dtype)
+        repeats = [size // own for size, own in zip(shape, x.shape, strict=True)]
+        return x if tuple(shape) == x.shape else self._op("tile", [x], shape, x.dtype, repeats=repeats)
 
     def slice(self, x: Tensor, axis: int, start: int, end: int, step: int = 1) -> Tensor:
         """Of one axis, 0 <= start <= end <= its size."""
@@ -150,6 +151,8 @@ class Emitter:
         starts, ends, steps = [0] * x.rank, list(x.shape), [1] * x.rank
         starts[axis], ends[axis], steps[axis] = start, end, step
         shape = [*x.shape[:axis], -(-(end - start) // step), *x.shape[axis + 1 :]]
+        if start == end:
+            return Tensor(tuple(shape), x.dtype)  # only concat reads it, which leaves it out
         return self._op("slice", [x], shape, x.dtype, starts=starts, ends=ends, steps=steps)
 
     def write(self, x: Tensor, update: Tensor, axis: int, start: Tensor) -> Tensor:

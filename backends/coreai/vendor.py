@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_export.errors import ArgumentError
+from llm_export.errors import ArgumentError, ProgramError
 
 PACKAGE, VERSION = "coreai-core", "1.0.0b3"
 INSTALL = (
@@ -113,6 +113,19 @@ class AssetBuilder:
     # The author of an Emitter.
 
     def op(self, name: str, operands: Sequence[Any], shape: Sequence[int], dtype: str, **parameters: Any) -> Any:
+        """Errors: ProgramError if the package makes something else of it, or nothing: then a lowering is wrong."""
+        try:
+            made = self._made(name, operands, shape, dtype, **parameters)
+        except ValueError as error:
+            made, why = None, str(error)
+        else:
+            why = f"gives {made._to_mlir().type}"
+        if made is None or made._to_mlir().type != self._type(shape, dtype):
+            types = ", ".join(str(operand._to_mlir().type) for operand in operands)
+            raise ProgramError(f"coreai: {name} of {types} with {parameters}: {why}, not {self._type(shape, dtype)}")
+        return made
+
+    def _made(self, name: str, operands: Sequence[Any], shape: Sequence[int], dtype: str, **parameters: Any) -> Any:
         au = self._coreai.au
         if name in UNARY:
             return getattr(au, UNARY[name])(operands[0])
@@ -192,8 +205,9 @@ class AssetBuilder:
     def _transpose(self, operands: Sequence[Any], shape: Sequence[int], dtype: str, order: Sequence[int]) -> Any:
         return self._coreai.au.transpose(operands[0], self._ints(*order, dtype=np.uint32))
 
-    def _broadcast_to(self, operands: Sequence[Any], shape: Sequence[int], dtype: str) -> Any:
-        return self._coreai.au.broadcast_to(operands[0], self._ints(*shape))
+    def _tile(self, operands: Sequence[Any], shape: Sequence[int], dtype: str, repeats: Sequence[int]) -> Any:
+        # Of broadcast_to, whose shape is a constant as well, the package knows only the rank.
+        return self._coreai.au.tile(operands[0], self._ints(*repeats, dtype=np.uint32))
 
     def _slice(self, operands, shape, dtype, starts, ends, steps) -> Any:
         return self._coreai.au.slice_(operands[0], self._ints(*starts), self._ints(*ends), self._ints(*steps))
