@@ -45,8 +45,10 @@ from llm_export.program.writer import replace_metadata, write_beginning, write_p
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Quantized, Recipe, quantize
 from llm_export.quantize.encode import encode
-from llm_export.quantize.recipes import KEEPING
+from llm_export.quantize.recipes import KEEPING, SCHEMES
 
+# Assets of more weights are not checked unasked: an interpreter dequantizes all of them on each call.
+MOST_INTERPRETED_BYTES = 64 << 20
 OTHER_TOKENIZERS = ("vocab.json", "vocab.txt")
 
 
@@ -111,7 +113,7 @@ def export(
     """
     started = time.perf_counter()
     targets = parse_targets(backends)
-    maker = _ready(targets, weights_file, check)
+    maker = _ready(targets, weights_file, check, recipe)
     chosen = Recipe(recipe or _default_recipe(targets), group_size, embedding_bits, inputs)
     elsewhere = Path(weights_file) if weights_file is not None else None
     how = _How.of(chosen, overrides, targets, check, calibration, target_bits, elsewhere)
@@ -149,13 +151,19 @@ def export(
     )
 
 
-def _ready(targets: Sequence[Target], weights_file: str | Path | None, check: str | None) -> Backend | None:
+def _ready(
+    targets: Sequence[Target], weights_file: str | Path | None, check: str | None, recipe: str | None
+) -> Backend | None:
     """Checks that all backends can work, and gives the one that makes an asset, if one does. Errors: ArgumentError"""
     choose_mode(check or "off", {})
     maker = asset_maker(targets)
-    for target in targets:
-        for backend in target.backends:
-            backend.check_installed()
+    for backend in (backend for target in targets for backend in target.backends):
+        backend.check_installed()
+        if recipe in SCHEMES and SCHEMES[recipe].activations != "float" and not backend.takes_rounded_inputs:
+            others = ", ".join(name for name, scheme in SCHEMES.items() if scheme.activations == "float")
+            raise ArgumentError(
+                f"recipe = '{recipe}': {backend.name} takes no inputs that are rounded to int8: must be one of {others}"
+            )
     if maker is not None and weights_file is not None:
         raise ArgumentError(f"weights_file = {weights_file}: must be absent: {maker.name} keeps weights in its asset")
     return maker
@@ -386,7 +394,7 @@ def _write_checked(
                 partitioned = assemble(partitioned, asset, read, metadata.max_position_embeddings)
         with progress.stage("plan"):
             planned = plan(partitioned)
-        mode = choose_mode(how.check, quantized.weights)
+        mode, unchecked = _mode(how, quantized, asset)
         max_length = min(metadata.max_position_embeddings, quantized.max_tokens)
         prompts = make_prompts(checkpoint, quantized.vocab_size, max_length) if mode != "off" else []
         with progress.stage("write", _total_bytes(planned.program), "B") as bar:
@@ -396,7 +404,7 @@ def _write_checked(
             read = _encoder(checkpoint, planned.program, calibrated, bar)
             write_program(path, planned, blank, read, how.weights_file)
         if mode == "off":
-            return _Written(partitioned, None, [])
+            return _Written(partitioned, None, unchecked)
         with progress.stage("check"):
             oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full", calibrated=calibrated)
             names = [target.name for target in how.targets]
@@ -404,6 +412,17 @@ def _write_checked(
                 result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length, model)
             replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
         return _Written(partitioned, result, notes)
+
+
+def _mode(how: _How, quantized: Quantized, asset: Asset | None) -> tuple[str, list[str]]:
+    """How to check, and a note if that is not at all though nobody said so."""
+    weights = sum(stored_bytes(spec) for spec in quantized.weights.values())
+    if asset is None or how.check is not None or weights <= MOST_INTERPRETED_BYTES:
+        return choose_mode(how.check, quantized.weights), []
+    return "off", [
+        f"not checked on {asset.maker.name}, and without golden samples: an interpreter runs it here, which takes long "
+        f"for {weights / 1e6:.0f} MB of weights; --check full or layers does it"
+    ]
 
 
 def _sequences(checkpoint: Checkpoint, how: _How, fused: Fused, progress: Progress) -> list[Tensor]:

@@ -90,8 +90,10 @@ def attention(f: Function, instruction: Instruction) -> None:
     mask = visible(f, instruction, places, q.shape[1])
     extra = [f.maybe(instruction, position) for position in (4, 5, 7)]  # sinks, slopes, biases by distance
     softcap = number(instruction, "softcap")
-    is_plain = instruction.op == "mote.attention" and not softcap and all(each is None for each in extra)
-    if is_plain:
+    # Of all queries some may see no key where keys are chosen or left out, which Core AI's own attention does not know.
+    sees_one = f.maybe(instruction, 6) is None and number(instruction, "stride", 1.0) <= 1
+    has_more = softcap or any(each is not None for each in extra)
+    if instruction.op == "mote.attention" and sees_one and not has_more:
         output = plain_attention(e, q, keys, values, mask, scale)
     else:
         scores = scored(e, q, keys, scale)

@@ -19,4 +19,4 @@ class Refusal(Reason):
     STATE = "a state of kind {kind}"
     INPUT = "{name} that the part computes"
     RECURRENCE = f"a recurrence over {{tokens}} tokens at once: must be at most {MAX_UNROLLED}"
-    AXIS = "along no axis"
+    PART = "a scatter over a part of the other axes"

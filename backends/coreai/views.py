@@ -112,7 +112,7 @@ def gather(f: Function, instruction: Instruction) -> None:
     f.give(instruction.outputs[0], f.emitter.gather(x, index, integers(instruction, "dim")[0]))
 
 
-@op("aten.scatter", refuses=(Refusal.DTYPE,))
+@op("aten.scatter", refuses=(Refusal.PART,))
 def scatter(f: Function, instruction: Instruction) -> None:
     """Of equal indices, what Core AI writes is not said: models scatter to places that differ."""
     x, index, source = (f.operand(position) for position in instruction.inputs)
@@ -121,6 +121,6 @@ def scatter(f: Function, instruction: Instruction) -> None:
     (axis,) = integers(instruction, "dim")
     for other, size in enumerate(index.shape):
         if other != axis and size != x.shape[other]:
-            raise Refusal.DTYPE.of(dtype="that covers a part of the other axes")
+            raise Refusal.PART.of()
         source = e.slice(source, other, 0, size)
     f.give(instruction.outputs[0], e.scatter(e.cast(x, kind), index, e.cast(source, kind), axis))

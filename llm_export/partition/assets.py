@@ -56,12 +56,10 @@ def assemble(partitioned: Partitioned, asset: Asset, read: Read, context_length:
     """Makes the asset; the file keeps the weights that the CPU reads.
 
     context_length: positions that the model can see
-    Errors: ProgramError if the backend takes nothing, or the CPU reads a weight of the asset too
+    Errors: ProgramError if the backend does not take all instructions, or the CPU reads a weight of the asset too
     """
     program, maker = partitioned.program, asset.maker
-    if not partitioned.parts:
-        reasons = "; ".join(dict.fromkeys(f"{refusal.op}: {refusal.reason}" for refusal in partitioned.refusals))
-        raise ProgramError(f"{maker.name}: takes no part of the model: {reasons or 'it has no such ops'}")
+    _check_whole(partitioned, maker)
     kept = sorted({value.weight for method in program.methods for value in method.values if value.weight >= 0})
     inside = {value.weight for part in partitioned.parts for value in part.method.values if value.weight >= 0}
     twice = [program.weights[index] for index in kept if index in inside and program.weights[index].bits]
@@ -83,6 +81,18 @@ def assemble(partitioned: Partitioned, asset: Asset, read: Read, context_length:
             delegates,
         ),
     )
+
+
+def _check_whole(partitioned: Partitioned, maker: Backend) -> None:
+    """No runner joins the functions of an asset with the CPU's kernels yet."""
+    refusals = partitioned.refusals
+    if refusals:
+        first, others = refusals[0], len(refusals) - 1
+        more = f", nor {others} further instructions" if others else ""
+        raise ProgramError(
+            f"{maker.name}: does not take {first.op} of '{first.origin}' in {first.method} ({first.reason}){more}: its "
+            "asset must hold the whole model"
+        )
 
 
 def _renumbered(method: LoweredMethod, number: dict[int, int]) -> LoweredMethod:

@@ -19,7 +19,10 @@ PREFILL, DECODE, REWOUND = 7, 4, 3
 
 
 def in_a_process(jobs: Sequence[dict]) -> list[dict[str, np.ndarray]]:
-    """Each job: {"file": path, "ids": [..]}; what `of_file` gives, of all up to one at which the process ended."""
+    """Each job: {"file": path, "ids": [..], "prefill": of how many, or absent}.
+
+    Returns: what `of_file` gives, of all up to one at which the process ended
+    """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "jobs.json"
         place.write_text(json.dumps([{**job, "file": str(job["file"])} for job in jobs]))
@@ -40,16 +43,16 @@ def rows(session, ids: Sequence[int], prefill: int = PREFILL) -> np.ndarray:
     return np.stack(found)
 
 
-def of_file(path: Path, ids: Sequence[int]) -> dict[str, np.ndarray]:
-    """Logits, the same after the session has gone back, and what it says when it holds all of its context."""
+def of_file(path: Path, ids: Sequence[int], prefill: int = PREFILL) -> dict[str, np.ndarray]:
+    """Logits, and the same after the session has gone back."""
     from backends.coreai.executor import Model
 
     model = Model(path)
     session = model.session(context_length=len(ids))
-    found = {"logits": rows(session, ids)}
+    found = {"logits": rows(session, ids, prefill)}
     back = 0 if model.has_recurrent else REWOUND
     session.rewind(back)
-    found["again"] = rows(session, ids[back:], PREFILL - back)
+    found["again"] = rows(session, ids[back:], prefill - back)
     model.close()
     return found
 
@@ -57,4 +60,4 @@ def of_file(path: Path, ids: Sequence[int]) -> dict[str, np.ndarray]:
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     for index, job in enumerate(json.loads(Path(sys.argv[1]).read_text())):
-        np.savez(Path(sys.argv[2]) / f"{index}.npz", **of_file(Path(job["file"]), job["ids"]))
+        np.savez(Path(sys.argv[2]) / f"{index}.npz", **of_file(Path(job.pop("file")), **job))
