@@ -32,20 +32,23 @@ from llm_export.checkpoint.tokenizer import check_compiled_tokenizer
 from llm_export.errors import ArgumentError, FileError
 from llm_export.instructions import lower
 from llm_export.partition import Partitioned, Refusal, partition
+from llm_export.partition.assets import Asset, assemble, asset_maker, making_asset
 from llm_export.partition.backend import Backend
 from llm_export.partition.targets import Target, parse_targets
 from llm_export.passes import Fused, fuse
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
-from llm_export.program.instructions import CPU, GoldenSample, MemoryPlan
+from llm_export.program.instructions import CPU, GoldenSample, Program
 from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
 from llm_export.program.writer import replace_metadata, write_beginning, write_program
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Quantized, Recipe, quantize
 from llm_export.quantize.encode import encode
-from llm_export.quantize.recipes import KEEPING
+from llm_export.quantize.recipes import KEEPING, SCHEMES
 
+# Assets of more weights are not checked unasked: an interpreter dequantizes all of them on each call.
+MOST_INTERPRETED_BYTES = 64 << 20
 OTHER_TOKENIZERS = ("vocab.json", "vocab.txt")
 
 
@@ -63,6 +66,7 @@ class ExportReport:
     refusals: list[Refusal] = field(default_factory=list)  # what backends do not run, and why
     num_delegated: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # as in Partitioned
     weights_file: Path | None = None  # where the weights are, if not in the file
+    asset: Path | None = None  # the folder beside the file that holds what a backend made of the model, if one does
 
 
 def export(
@@ -92,7 +96,7 @@ def export(
     source: folder, hub id or GGUF file   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, inputs, overrides: docs/quantization.md; an override is
         `PATTERN=SCHEME[:GROUP_SIZE]`. Recipe None: "stored" for a checkpoint that is quantized, unless what
-        follows is given, else "8da4w"
+        follows is given, else "8da4w"; "stored-float" and "4w" for a backend that takes no rounded inputs
     requantize: what is stored quantized is quantized a second time, with the recipe; recipe None: "8da4w"
     calibration: a text, or a `.jsonl` of conversations, on which the rounding of weights is chosen; "default": a sample
     target_bits: of a weight on average; each gets the bits with which predictions of that text lose least
@@ -109,31 +113,30 @@ def export(
     Errors: MoteError; whatever happens, `output` and `weights_file` are either whole or as they were before
     """
     started = time.perf_counter()
-    how = _How(
-        Recipe(recipe or "8da4w", group_size, embedding_bits, inputs),
-        [Override.parse(text) for text in overrides],
-        parse_targets(backends),
-        check,
-        calibration,
-        target_bits,
-        Path(weights_file) if weights_file is not None else None,
-    )
+    targets = parse_targets(backends)
+    maker = _ready(targets, weights_file, check, recipe)
+    chosen = Recipe(recipe or _default_recipe(targets), group_size, embedding_bits, inputs)
+    elsewhere = Path(weights_file) if weights_file is not None else None
+    how = _How.of(chosen, overrides, targets, check, calibration, target_bits, elsewhere)
     _check_rounding(recipe, requantize, calibration, target_bits)
-    choose_mode(check or "off", {})
     path = Path(output) if output is not None else Path(default_name(source))
     progress = Progress(show_progress)
-    with PrivateMemory() as memory, _making(path, how.weights_file) as new, _caught() as caught:
+    with (
+        PrivateMemory() as memory,
+        _making(path, how.weights_file) as new,
+        making_asset(maker, path) as asset,
+        _caught() as caught,
+    ):
         with progress.stage("open"):
-            checkpoint = open_checkpoint(
-                source, revision=revision, embed=embed, tokenizer=tokenizer, **checkpoint_options
-            )
+            checkpoint_options |= {"revision": revision, "embed": embed, "tokenizer": tokenizer}
+            checkpoint = open_checkpoint(source, **checkpoint_options)
             if assistant is not None:
-                checkpoint = _with_assistant(checkpoint, assistant, how.targets, checkpoint_options)
+                checkpoint = _with_assistant(checkpoint, assistant, targets, checkpoint_options)
             if recipe is None and not requantize:
                 how = _kept_if_quantized(checkpoint, how)
             notes = _source_notes(checkpoint, how.recipe, requantize)
             notes += _check_tokenizer(checkpoint, tokenizer is not False)
-        written = _write_checked(checkpoint, how, new, progress)
+        written = _write_checked(checkpoint, how, new, asset, progress)
     return ExportReport(
         path=path,
         file_bytes=path.stat().st_size,
@@ -144,8 +147,35 @@ def export(
         notes=[*notes, *(str(entry.message) for entry in caught), *written.notes],
         refusals=written.partitioned.refusals,
         num_delegated=written.partitioned.num_delegated,
-        weights_file=how.weights_file,
+        weights_file=elsewhere,
+        asset=asset.path if asset else None,
     )
+
+
+def _ready(
+    targets: Sequence[Target], weights_file: str | Path | None, check: str | None, recipe: str | None
+) -> Backend | None:
+    """Checks that all backends can work, and gives the one that makes an asset, if one does. Errors: ArgumentError"""
+    choose_mode(check or "off", {})
+    maker = asset_maker(targets)
+    for backend in (backend for target in targets for backend in target.backends):
+        backend.check_installed()
+        if recipe in SCHEMES and SCHEMES[recipe].activations != "float" and not backend.takes_rounded_inputs:
+            others = ", ".join(name for name, scheme in SCHEMES.items() if scheme.activations == "float")
+            raise ArgumentError(
+                f"recipe = '{recipe}': {backend.name} takes no inputs that are rounded to int8: must be one of {others}"
+            )
+    if maker is not None and weights_file is not None:
+        raise ArgumentError(f"weights_file = {weights_file}: must be absent: {maker.name} keeps weights in its asset")
+    return maker
+
+
+def _default_recipe(targets: Sequence[Target]) -> str:
+    return "8da4w" if _takes_rounded_inputs(targets) else "4w"
+
+
+def _takes_rounded_inputs(targets: Sequence[Target]) -> bool:
+    return all(backend.takes_rounded_inputs for target in targets for backend in target.backends)
 
 
 def _with_assistant(
@@ -181,15 +211,7 @@ def outline(
     Errors: MoteError
     """
     checkpoint = open_checkpoint(source, weights=False, tokenizer=False, **checkpoint_options)
-    how = _How(
-        Recipe(recipe, group_size, embedding_bits, inputs),
-        [Override.parse(text) for text in overrides],
-        parse_targets(CPU),
-        check="off",
-        calibration=None,
-        target_bits=None,
-        weights_file=None,
-    )
+    how = _How.of(Recipe(recipe, group_size, embedding_bits, inputs), overrides, parse_targets(CPU))
     with _caught():
         quantized = how.quantize(capture(checkpoint), checkpoint)
         planned = plan(partition(lower(fuse(quantized)), how.targets))
@@ -265,7 +287,8 @@ def _kept_if_quantized(checkpoint: Checkpoint, how: _How) -> _How:
             f"kept as stored: --requantize quantizes what is stored a second time, with --recipe or {how.recipe.name}; "
             "--recipe none keeps the values"
         )
-    return replace(how, recipe=replace(how.recipe, name="stored"))
+    name = "stored" if _takes_rounded_inputs(how.targets) else "stored-float"
+    return replace(how, recipe=replace(how.recipe, name=name))
 
 
 def _counted(number: int, noun: str) -> str:
@@ -315,10 +338,14 @@ class _How:
     recipe: Recipe
     overrides: list[Override]
     targets: list[Target]
-    check: str | None
-    calibration: str | Path | None
-    target_bits: float | None
-    weights_file: Path | None
+    check: str | None = None
+    calibration: str | Path | None = None
+    target_bits: float | None = None
+    weights_file: Path | None = None
+
+    @classmethod
+    def of(cls, recipe: Recipe, overrides: Sequence[str], *others) -> _How:
+        return cls(recipe, [Override.parse(text) for text in overrides], *others)
 
     def quantize(self, captured: Captured, checkpoint: Checkpoint, planned: Sequence[Override] = ()) -> Quantized:
         backends = [backend for target in self.targets for backend in target.backends]
@@ -339,7 +366,9 @@ class _Written:
     notes: list[str]
 
 
-def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Progress) -> _Written:
+def _write_checked(
+    checkpoint: Checkpoint, how: _How, path: Path, asset: Asset | None, progress: Progress
+) -> _Written:
     """Takes a checkpoint through all stages to a checked file."""
     with progress.stage("capture"):
         captured = capture(checkpoint)
@@ -361,24 +390,41 @@ def _write_checked(checkpoint: Checkpoint, how: _How, path: Path, progress: Prog
             lowered = lower(fused)
         with progress.stage("partition"):
             partitioned = partition(lowered, how.targets)
+        if asset is not None:
+            with progress.stage("asset", _total_bytes(partitioned.program), "B") as bar:
+                read = _encoder(checkpoint, partitioned.program, calibrated, bar)
+                partitioned = assemble(partitioned, asset, read, metadata.max_position_embeddings)
         with progress.stage("plan"):
             planned = plan(partitioned)
-        mode = choose_mode(how.check, quantized.weights)
+        mode, unchecked = _mode(how, quantized, asset)
         max_length = min(metadata.max_position_embeddings, quantized.max_tokens)
         prompts = make_prompts(checkpoint, quantized.vocab_size, max_length) if mode != "off" else []
-        with progress.stage("write", _total_bytes(planned), "B") as bar:
+        with progress.stage("write", _total_bytes(planned.program), "B") as bar:
             samples = blank_samples(prompts) if checkpoint.generates else ()
             samples += blank_embeddings(prompts) if checkpoint.embedding is not None else ()
             blank = replace(metadata, golden_samples=samples, check=blank_figures(mode) if prompts else None)
-            write_program(path, planned, blank, _encoder(checkpoint, planned, calibrated, bar), how.weights_file)
+            read = _encoder(checkpoint, planned.program, calibrated, bar)
+            write_program(path, planned, blank, read, how.weights_file)
         if mode == "off":
-            return _Written(partitioned, None, [])
+            return _Written(partitioned, None, unchecked)
         with progress.stage("check"):
             oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full", calibrated=calibrated)
             names = [target.name for target in how.targets]
-            result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length)
+            with _opened_asset(path, asset) as model:
+                result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length, model)
             replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
         return _Written(partitioned, result, notes)
+
+
+def _mode(how: _How, quantized: Quantized, asset: Asset | None) -> tuple[str, list[str]]:
+    """How to check, and a note if that is not at all though nobody said so."""
+    weights = sum(stored_bytes(spec) for spec in quantized.weights.values())
+    if asset is None or how.check is not None or weights <= MOST_INTERPRETED_BYTES:
+        return choose_mode(how.check, quantized.weights), []
+    return "off", [
+        f"not checked on {asset.maker.name}, and without golden samples: an interpreter runs it here, which takes long "
+        f"for {weights / 1e6:.0f} MB of weights; --check full or layers does it"
+    ]
 
 
 def _sequences(checkpoint: Checkpoint, how: _How, fused: Fused, progress: Progress) -> list[Tensor]:
@@ -405,15 +451,28 @@ def _calibrated(
         yield results
 
 
+@contextlib.contextmanager
+def _opened_asset(path: Path, asset: Asset | None):
+    """Yields a model that runs the asset on this machine; None where there is no asset."""
+    if asset is None:
+        yield None
+        return
+    model = asset.maker.open_model(path, asset.folder)
+    try:
+        yield model
+    finally:
+        model.close()
+
+
 def _check(
-    path, names, oracle, checkpoint, prompts, mode, max_length
+    path, names, oracle, checkpoint, prompts, mode, max_length, model
 ) -> tuple[CheckResult, tuple[GoldenSample, ...], list[str]]:
     """Checks what the file can do. Returns: what was found, of the text that it generates if it does; samples; notes"""
     if not checkpoint.generates:
         result, samples = check_embeddings(path, names, oracle, prompts, mode)
         result.embedding_error = result.max_relative_error
         return result, samples, []
-    result, notes = check_targets(path, names, oracle, prompts, mode, max_length)
+    result, notes = check_targets(path, names, oracle, prompts, mode, max_length, model)
     samples = golden_samples(result)
     if checkpoint.embedding is not None:
         of_vectors, golden = check_embeddings(path, names, oracle, prompts, mode)
@@ -422,13 +481,13 @@ def _check(
     return result, samples, notes
 
 
-def _total_bytes(planned: MemoryPlan) -> int:
-    return sum(stored_bytes(spec) for spec in planned.program.weights)
+def _total_bytes(program: Program) -> int:
+    return sum(stored_bytes(spec) for spec in program.weights)
 
 
-def _encoder(checkpoint, planned: MemoryPlan, calibrated: Calibration, bar):
+def _encoder(checkpoint, program: Program, calibrated: Calibration, bar):
     """Returns the callable that the writer asks for the bytes of each weight."""
-    constants = planned.program.constants
+    constants = program.constants
 
     def read(name: str):
         return constants[name] if name in constants else checkpoint.weights.rows(name)

@@ -16,6 +16,7 @@ from llm_export.backends.xnnpack.library import name_library
 from mote.arguments import Verbs, checkpoint_index, model_path, own_words, with_model_paths
 from mote.commands import runner_binary, version_text
 from mote.commands.runner_options import RunnerOptionsCommand
+from mote.commands.verify import asked_for, replay_samples
 from mote.completion import ModelPath, RunnerVerb, complete_model
 from mote.endings import CLOSED_PIPE_STATUS, is_pipe_closed, output_failure
 from mote.extras import check_installed
@@ -420,6 +421,8 @@ def _forward(verb: str) -> click.Command:
         if verb == "advise":
             _advise_on_checkpoint(arguments, binary)
         words = with_model_paths(verb, arguments, binary)
+        if verb == "verify" and asked_for(words):
+            sys.exit(replay_samples(words))
         name_library()
         sys.stdout.flush()
         os.execv(binary, [str(binary), verb, *words])

@@ -38,12 +38,14 @@ class Partitioned:
 
     num_delegated: (target, label of a method) to the instructions in delegates and those in all, views not counted
     embedded: indices of the weights that embeddings read
+    parts: what each delegate was made of
     """
 
     program: Program
     refusals: list[Refusal] = field(default_factory=list)
     num_delegated: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     embedded: frozenset[int] = frozenset()
+    parts: list[Subgraph] = field(default_factory=list)
 
 
 def partition(lowered: Lowered, targets: Sequence[Target]) -> Partitioned:
@@ -70,14 +72,15 @@ def partition(lowered: Lowered, targets: Sequence[Target]) -> Partitioned:
 
 def _methods(lowered: Lowered, target: Target) -> list[LoweredMethod]:
     """The methods of a target: one for each length that its backends ask for."""
-    asked = {tuple(backend.token_counts): backend.name for backend in target.backends if backend.token_counts}
+    most = min(method.max_tokens for method in lowered.methods if not method.is_fixed)
+    all_counts = {backend.name: tuple(backend.counts_for(most, lowered.states)) for backend in target.backends}
+    asked = {counts: name for name, counts in all_counts.items() if counts}
     if len(asked) > 1:
         lengths = "; ".join(f"{name}: {', '.join(map(str, counts))}" for counts, name in asked.items())
         raise ProgramError(f"{target.name}: its backends ask for different token counts: {lengths}")
     counts = sorted(next(iter(asked), ()))
     if not counts:
         return lowered.methods
-    most = min(method.max_tokens for method in lowered.methods if not method.is_fixed)
     if counts[0] < 2 or counts[-1] > most or len(set(counts)) < len(counts):
         given = f"{target.name}: token_counts = {tuple(counts)}"
         raise ProgramError(f"{given}: must be different numbers from 2 to {most}")
@@ -189,6 +192,7 @@ def _replace(result: Partitioned, target: Target, work: _Work) -> LoweredMethod:
     graph, first_delegate = work.graph, len(result.program.delegates)
     for backend, island in work.islands:
         result.program.delegates.append(_lower(result, backend, island))
+        result.parts.append(_subgraph(result, island))
     result.num_delegated[target.name, graph.method.label] = (len(graph.nodes) - len(work.left), len(graph.nodes))
     islands = [island for _, island in work.islands]
     partitioned = replace_islands(graph, islands, first_delegate) if islands else graph.method

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+from typing import Any
 
 import torch
 
 from llm_export.program.instructions import LoweredMethod
 from llm_export.program.specs import StateSpec, WeightSpec
+
+Read = Callable[[WeightSpec], Iterable]  # the stored bytes of a weight, in chunks
 
 
 class Unsupported(Exception):
@@ -100,6 +104,31 @@ class Backend(ABC):
     # Whether it takes attention whose values are parts of its keys, or loses nothing where the CPU does. For one that
     # does not, layers over a latent keep keys and values of all heads, in all targets: states are there once.
     takes_values_in_keys: bool = True
+    # Whether it takes inputs that are rounded to int8. For one that does not, the default recipe has float inputs.
+    takes_rounded_inputs: bool = True
+    # Whether its parts become one asset beside the file, which holds the only copy of the weights that they read:
+    # `lower` then only says whether it takes them, and `assemble` makes the asset.
+    makes_asset: bool = False
+
+    def check_installed(self) -> None:  # noqa: B027  most need nothing
+        """Errors: ArgumentError if what it needs ahead of time is not there, with the line that installs it."""
+
+    def counts_for(self, most: int, states: Sequence[StateSpec]) -> tuple[int, ...]:
+        """Its token_counts for a model whose calls have `most` tokens at most."""
+        return self.token_counts
+
+    def assemble(
+        self, parts: Sequence[Subgraph], read: Read, folder: Path, name: str, context_length: int
+    ) -> list[bytes]:
+        """Makes the asset, a new folder, of all parts of a program; gives the blob of each, which refers to it.
+
+        name: that the folder will have beside the file   context_length: positions that the model can see
+        """
+        raise NotImplementedError
+
+    def open_model(self, path: Path, folder: Path) -> Any:
+        """The file with its asset, to be checked on this machine: has tokenize and session as llm_runner's Model."""
+        raise NotImplementedError
 
     def refusal(self, node: Subgraph) -> str | None:
         """Returns why it does not take a subgraph of one instruction, or None. Runs `lower` and drops the result."""

@@ -57,13 +57,18 @@ class _Extraction:
             name=source.name,
             values=self.values,
             inputs=[self.mapped[value] for value in self.inputs],
-            input_names=[f"input{index}" for index in range(len(self.inputs))],
+            input_names=self._names(),
             outputs=[self.mapped[value] for value in outputs],
             instructions=self.instructions,
             min_tokens=source.min_tokens,
             max_tokens=source.max_tokens,
         )
         return Island(self.nodes, method, tuple(self.inputs), outputs)
+
+    def _names(self) -> list[str]:
+        """Those of the method's inputs where they enter as they are."""
+        names = dict(zip(self.graph.method.inputs, self.graph.method.input_names, strict=True))
+        return [names.get(value, f"input{index}") for index, value in enumerate(self.inputs)]
 
     def _add(self, position: int) -> None:
         instruction = self.graph.instruction(position)

@@ -12,6 +12,7 @@ from llm_export.program.instructions import CPU
 
 # The class of each backend, in a module of llm_export.backends.
 CLASSES = {
+    "coreai": ("coreai.lowering", "CoreaiBackend"),
     "vulkan": ("vulkan.lowering", "VulkanBackend"),
     "xnnpack": ("xnnpack.lowering", "XnnpackBackend"),
 }

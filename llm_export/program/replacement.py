@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,6 +57,36 @@ def replacing(path: Path, stays: Callable[[Path], bool] = lambda new: False) -> 
         if temporary is not None:
             _remove_all(temporary)
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yields a name beside `path` for a folder to be made, which takes its name if the block succeeds.
+
+    What a failed block has left is removed.
+    Errors: FileError if something is there that is no folder
+    """
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise FileError(f"{path}: is there and is no folder: must be a folder, or the name of a new one")
+    made = path.with_name(f"{path.stem}{MARK}{secrets.token_hex(8)}{path.suffix}")
+    old = path.with_name(f"{path.stem}{MARK}{secrets.token_hex(8)}{path.suffix}")
+    try:
+        yield made
+        if path.exists():
+            os.rename(path, old)
+        try:
+            os.rename(made, path)
+        except OSError:
+            if old.exists():
+                os.rename(old, path)
+            raise
+    except OSError as error:
+        if error.filename not in (None, str(path), str(made)):
+            raise
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        for folder in (made, old):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_target(path: Path, target: Path) -> int | None:

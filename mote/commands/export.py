@@ -62,6 +62,7 @@ def report_as_json(report) -> dict:
         "path": str(report.path),
         "bytes": report.file_bytes,
         "weights_file": str(report.weights_file) if report.weights_file is not None else None,
+        "asset": str(report.asset) if report.asset is not None else None,
         "seconds": report.seconds,
         "stage_seconds": report.stage_seconds,
         "peak_private_bytes": report.peak_private_bytes,
@@ -110,6 +111,9 @@ def summary(report) -> str:
     if report.weights_file is not None:
         sizes += f" beside {report.weights_file.name} with {human_bytes(report.weights_file.stat().st_size)}"
     lines = [f"{report.path}: {sizes} in {report.seconds:.1f} s"]
+    if report.asset is not None:
+        held = sum(part.stat().st_size for part in report.asset.rglob("*") if part.is_file())
+        lines[0] += f" beside {report.asset.name} with {human_bytes(held)}, which has to stay there"
     if report.peak_private_bytes:
         lines[0] += f", at most {human_bytes(report.peak_private_bytes)} of private memory"
     for (target, method), (delegated, total) in report.num_delegated.items():

@@ -1,0 +1,147 @@
+"""One method of a program, or a part of it, as a function of an asset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from llm_export.partition.backend import Subgraph
+from llm_export.program.instructions import Dim, Instruction, optional
+from llm_export.program.specs import StateSpec, WeightSpec
+
+from .emitter import BOOLEAN, FLOAT, INTEGER, Emitter, Tensor
+from .refusals import Refusal
+from .weights import Weights
+
+# Integers are 32 bits wide there: positions and ids are.
+DTYPES = {torch.float32: FLOAT, torch.int64: INTEGER, torch.int32: INTEGER, torch.bool: BOOLEAN}
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input, output or state of a function."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def sizes(shape: tuple[Dim, ...]) -> tuple[int, ...]:
+    if any(size.tokens for size in shape):
+        raise Refusal.LENGTH.of()
+    return tuple(size.constant for size in shape)
+
+
+def integers(instruction: Instruction, name: str) -> list[int]:
+    return [size.constant for size in instruction.attributes[name]]
+
+
+def state_ports(index: int, spec: StateSpec, capacity: int) -> dict[str, Port]:
+    """What holds a state of the program: keys and values of so many positions, or the state itself."""
+    if spec.kind == "recurrent":
+        return {"state": Port(f"state{index}", tuple(spec.shape), FLOAT)}
+    if spec.kind != "kv_cache":
+        raise Refusal.STATE.of(kind=spec.kind)
+    widths = {"keys": spec.head_dim, "values": spec.value_head_dim}
+    return {
+        part: Port(f"{part}{index}", (1, spec.num_heads, capacity, width), FLOAT)
+        for part, width in widths.items()
+        if width
+    }
+
+
+@dataclass
+class Function:
+    """The values of a subgraph while it is lowered.
+
+    capacity: positions that caches hold   states: what each became, by its name
+    """
+
+    subgraph: Subgraph
+    emitter: Emitter
+    weights: Weights
+    capacity: int
+    values: dict[int, Tensor] = field(default_factory=dict)
+    states: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def method(self):
+        return self.subgraph.method
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        return sizes(tuple(self.method.values[index].shape))
+
+    def dtype(self, index: int) -> str:
+        dtype = self.method.values[index].dtype
+        if dtype not in DTYPES:
+            raise Refusal.DTYPE.of(dtype=str(dtype).removeprefix("torch."))
+        return DTYPES[dtype]
+
+    def inputs(self) -> list[Port]:
+        names = zip(self.method.input_names, self.method.inputs, strict=True)
+        return [Port(name, self.shape(index), self.dtype(index)) for name, index in names]
+
+    def outputs(self) -> list[Port]:
+        return [Port(f"output{i}", self.shape(v), self.dtype(v)) for i, v in enumerate(self.method.outputs)]
+
+    def state_inputs(self) -> list[Port]:
+        touched = dict.fromkeys(
+            i.attributes["state"][0].constant for i in self.method.instructions if "state" in i.attributes
+        )
+        specs = self.subgraph.states
+        return [port for index in touched for port in state_ports(index, specs[index], self.capacity).values()]
+
+    # Operands of an instruction.
+
+    def operand(self, index: int) -> Tensor:
+        """Elements of any dtype: activations, or a weight."""
+        value = self.method.values[index]
+        if value.kind == "weight":
+            return self.weights.dense(self.emitter, self.subgraph.weights[value.weight])
+        return self.values[index]
+
+    def maybe(self, instruction: Instruction, position: int) -> Tensor | None:
+        index = optional(instruction, position)
+        return None if index < 0 else self.operand(index)
+
+    def spec(self, index: int) -> WeightSpec:
+        value = self.method.values[index]
+        if value.kind != "weight":
+            raise Refusal.COMPUTED_WEIGHT.of()
+        return self.subgraph.weights[value.weight]
+
+    def matrix(self, index: int) -> Tensor:
+        """A stored weight [.., N, K], as float32."""
+        return self.weights.matrix(self.emitter, self.spec(index))
+
+    def rows(self, index: int, indices: Tensor) -> Tensor:
+        return self.weights.rows(self.emitter, self.spec(index), indices)
+
+    def state(self, instruction: Instruction) -> tuple[StateSpec, dict[str, Port]]:
+        (index,) = integers(instruction, "state")
+        spec = self.subgraph.states[index]
+        return spec, state_ports(index, spec, self.capacity)
+
+    # Results.
+
+    def give(self, index: int, result: Tensor) -> None:
+        """Says what a value of the method is."""
+        shape, dtype = self.shape(index), self.dtype(index)
+        self.values[index] = self.emitter.cast(self.emitter.reshape(result, shape), dtype)
+
+    def first_position(self, instruction: Instruction, position: int) -> tuple[Tensor, Tensor]:
+        """The positions of the tokens, int32 [T], and that of the first one [1]."""
+        index = instruction.inputs[position]
+        if self.method.values[index].kind != "input":
+            raise Refusal.INPUT.of(name="positions")
+        positions = self.emitter.reshape(self.values[index], (int(np.prod(self.shape(index))),))
+        return positions, self.emitter.slice(positions, 0, 0, 1)
+
+    def expect_float(self, instruction: Instruction) -> None:
+        """Errors: Refused if the inputs of a product are to be rounded."""
+        if instruction.attributes.get("activations", "float") != "float":
+            raise Refusal.ROUNDED.of()
+
+

@@ -1,0 +1,144 @@
+"""Whole models as Core AI assets, run by Apple's interpreter: the logits of the CPU's kernels."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from backends.coreai.asset import PROGRAM
+from backends.coreai.lowering import CoreaiBackend
+from llm_export import api
+from llm_runner import BackendError, Model
+from mote.cli import main
+from tests.backends.coreai.runs import PREFILL, in_a_process, rows
+from tests.backends.models import ALL
+from tests.contracts.architectures import save_tiny_checkpoint
+from tests.demo import CHECKPOINT
+
+MAX_RELATIVE_ERROR = 2e-3  # largest |a - b| over largest |b|
+COUNTS = (4,)  # of the calls of prompts
+
+# Some of each family.
+SOME = ["gpt_oss", "lfm2_moe"]
+TYPES = ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME
+
+
+def ids_of(count: int, vocabulary: int = 120) -> list[int]:
+    return torch.randint(3, vocabulary, (count,), generator=torch.Generator().manual_seed(1)).tolist()
+
+
+def on_the_cpu(path: Path, ids: list[int], prefill: int = PREFILL) -> np.ndarray:
+    options = {"context_length": len(ids), "threads": 2, "prefill_chunk": 4, "kv_dtype": "float32"}
+    with Model.load(path, backend="cpu") as model, model.session(**options) as session:
+        return rows(session, ids, prefill)
+
+
+def errors(found: np.ndarray, expected: np.ndarray) -> float:
+    assert found.shape == expected.shape
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def export(name: str, folder: Path, recipe: str) -> tuple[Path, Path]:
+    """The same checkpoint for the CPU and for Core AI."""
+    save_tiny_checkpoint(name, folder / "checkpoint")
+    cpu, coreai = folder / "cpu.mote", folder / "coreai.mote"
+    api.export(folder / "checkpoint", cpu, check="off", recipe=recipe)
+    report = api.export(
+        folder / "checkpoint", coreai, backends=[CoreaiBackend(64, COUNTS)], check="off", recipe=recipe
+    )
+    assert not report.refusals, {(refusal.op, refusal.reason) for refusal in report.refusals}
+    assert all(taken == total for taken, total in report.num_delegated.values())
+    return cpu, coreai
+
+
+@pytest.fixture(scope="module")
+def results(coreai, demo, demo_cpu, tmp_path_factory) -> dict[str, tuple[dict[str, np.ndarray], np.ndarray]]:
+    """What Core AI and the CPU give for each model. One process runs all: to start one takes longer than to run one."""
+    files = {"demo": (demo_cpu, demo)}
+    for name in TYPES:
+        files[name] = export(name, tmp_path_factory.mktemp(name), "4w")
+    texts = [(ids_of(160, 4000), 150) if name == "demo" else (ids_of(15), PREFILL) for name in files]
+    given = list(zip(files.values(), texts, strict=True))
+    found = in_a_process([{"file": asset, "ids": ids, "prefill": count} for (_, asset), (ids, count) in given])
+    expected = (on_the_cpu(cpu, ids, count) for (cpu, _), (ids, count) in given)
+    return dict(zip(files, zip(found, expected, strict=False), strict=False))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_same_logits_as_on_the_cpu(name, results):
+    found, expected = results[name]
+    assert errors(found["logits"], expected) <= MAX_RELATIVE_ERROR
+    assert errors(found["again"], expected[-found["again"].shape[0] :]) <= MAX_RELATIVE_ERROR
+
+
+@pytest.fixture(scope="module")
+def demo(coreai, tmp_path_factory) -> Path:
+    """The demo model by the plain command, checked against PyTorch on Apple's interpreter."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(CHECKPOINT), "-o", str(folder / "demo.mote"), "--backend", "coreai", "--quiet"])
+    assert ended.value.code == 0
+    return folder / "demo.mote"
+
+
+@pytest.fixture(scope="module")
+def demo_cpu(demo_files) -> Path:
+    return demo_files.path("4w", check="off")
+
+
+def test_the_demo_model(results):
+    """Prompts in calls of 16 and 128 tokens, one that is filled up, single tokens, and back."""
+    found, expected = results["demo"]
+    assert errors(found["logits"], expected) <= MAX_RELATIVE_ERROR
+    assert errors(found["again"], expected) <= MAX_RELATIVE_ERROR
+    assert (found["logits"].argmax(-1) == expected.argmax(-1)).all()
+
+
+def test_weights_are_there_once(demo, demo_cpu):
+    """The asset holds them, the file what tells of them; the CPU's file holds as much as both."""
+    cpu = demo_cpu.stat().st_size
+    asset = sum(part.stat().st_size for part in demo.with_suffix(".aimodel").rglob("*") if part.is_file())
+    assert asset < 1.15 * cpu and demo.stat().st_size < 0.3 * cpu
+
+
+def test_verify_replays_the_samples_on_the_interpreter(demo, capfd):
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(demo), "--backend", "coreai", "--json"])
+    report = json.loads(capfd.readouterr().out)
+    assert ended.value.code == 0 and report["passed"] and report["target"] == "coreai"
+    assert len(report["samples"]) == 2 and all(sample["passed"] for sample in report["samples"])
+
+
+def test_the_runner_says_that_it_has_no_such_backend(demo):
+    with pytest.raises(BackendError, match="coreai: this build has no such backend"):
+        Model.load(demo)
+
+
+def test_an_asset_that_was_changed_or_moved_is_refused(demo, tmp_path, capfd):
+    file = shutil.copy(demo, tmp_path / "demo.mote")
+    asset = shutil.copytree(demo.with_suffix(".aimodel"), tmp_path / "demo.aimodel")
+    content = bytearray((asset / PROGRAM).read_bytes())
+    content[len(content) // 2] ^= 1
+    (asset / PROGRAM).write_bytes(content)
+    assert refusal(capfd, "verify", file, "--backend", "coreai").endswith(
+        "is not the one that it was exported with: export again, or put the right one there"
+    )
+    shutil.move(asset, tmp_path / "other.aimodel")
+    assert refusal(capfd, "verify", file, "--backend", "coreai").endswith(
+        "demo.aimodel is not there: keep it beside the file, under this name"
+    )
+
+
+def refusal(capfd, *arguments) -> str:
+    """What the command says, in one line."""
+    capfd.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert ended.value.code == 2
+    return " ".join(capfd.readouterr().err.split())
