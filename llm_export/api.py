@@ -185,7 +185,7 @@ def _with_assistant(
     given = {name: value for name, value in checkpoint_options.items() if name in hub}
     joined = with_assistant(checkpoint, assistant, **given)
     owner = next((each.name for target in targets for each in target.backends if each.owns_states), None)
-    if owner is not None and joined.assistant.reads_caches:
+    if owner is not None and joined.assistant is not None and joined.assistant.reads_caches:
         raise ArgumentError(
             f"assistant = {assistant}: reads keys and values, which {owner} keeps on its device: must be absent, or "
             "the backends those that leave keys and values to the CPU, such as xnnpack,cpu"
