@@ -115,7 +115,8 @@ def export(
     started = time.perf_counter()
     targets = parse_targets(backends)
     maker = _ready(targets, weights_file, check, recipe)
-    chosen = Recipe(recipe or _default_recipe(targets), group_size, embedding_bits, inputs)
+    usual = "8da4w" if _takes_rounded_inputs(targets) else "4w"
+    chosen = Recipe(recipe or usual, group_size, embedding_bits, inputs)
     elsewhere = Path(weights_file) if weights_file is not None else None
     how = _How.of(chosen, overrides, targets, check, calibration, target_bits, elsewhere)
     _check_rounding(recipe, requantize, calibration, target_bits)
@@ -132,6 +133,8 @@ def export(
             checkpoint = open_checkpoint(source, **checkpoint_options)
             if assistant is not None:
                 checkpoint = _with_assistant(checkpoint, assistant, targets, checkpoint_options)
+            if maker is not None:
+                checkpoint.without_head = f"the CPU would read weights that {maker.name} keeps in its asset"
             if recipe is None and not requantize:
                 how = _kept_if_quantized(checkpoint, how)
             notes = _source_notes(checkpoint, how.recipe, requantize)
@@ -168,10 +171,6 @@ def _ready(
     if maker is not None and weights_file is not None:
         raise ArgumentError(f"weights_file = {weights_file}: must be absent: {maker.name} keeps weights in its asset")
     return maker
-
-
-def _default_recipe(targets: Sequence[Target]) -> str:
-    return "8da4w" if _takes_rounded_inputs(targets) else "4w"
 
 
 def _takes_rounded_inputs(targets: Sequence[Target]) -> bool:

@@ -90,6 +90,9 @@ def find(model: PreTrainedModel, checkpoint: Checkpoint) -> DraftHead | None:
     marked = [name for name in names if name.endswith(MARKS)]
     if not marked or not checkpoint.generates or not checkpoint.weights.takes_others():
         return None
+    if checkpoint.without_head:
+        _leave_out(marked[0], checkpoint.without_head)
+        return None
     try:
         head = DraftHead(model)
     except Exception as error:  # classes that transformers builds no such layer for fail in many ways

@@ -65,6 +65,7 @@ class Checkpoint:
     generates: bool = True  # False: a model without an output head, or with no use for one
     embedding: EmbeddingSetup | None = None  # how it makes embeddings; None: it shall not
     assistant: AssistantSource | None = None  # what drafts for it
+    without_head: str = ""  # why a head for multi-token prediction that it has is left out; "": it is not
 
 
 def open_checkpoint(

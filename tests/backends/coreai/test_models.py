@@ -19,6 +19,7 @@ from mote.cli import main
 from tests.backends.coreai.runs import PREFILL, in_a_process, rows
 from tests.backends.models import ALL
 from tests.contracts.architectures import save_tiny_checkpoint
+from tests.contracts.draft_heads import save_with_head
 from tests.demo import CHECKPOINT
 
 MAX_RELATIVE_ERROR = 2e-3  # largest |a - b| over largest |b|
@@ -142,3 +143,13 @@ def refusal(capfd, *arguments) -> str:
         main([str(argument) for argument in arguments])
     assert ended.value.code == 2
     return " ".join(capfd.readouterr().err.split())
+
+
+def test_a_head_for_multi_token_prediction_is_left_out(coreai, tmp_path):
+    save_with_head("qwen3_5_text", tmp_path / "checkpoint")
+    backends = [CoreaiBackend(64, (4,))]
+    report = api.export(
+        tmp_path / "checkpoint", tmp_path / "m.mote", backends=backends, recipe="none", check="off", tokenizer=False
+    )
+    assert any("without the head for multi-token prediction" in note and "coreai" in note for note in report.notes)
+    assert {method for _, method in report.num_delegated} == {"decode", "prefill[4]", "verify[4]"}
