@@ -130,11 +130,7 @@ def export(
     ):
         with progress.stage("open"):
             checkpoint_options |= {"revision": revision, "embed": embed, "tokenizer": tokenizer}
-            checkpoint = open_checkpoint(source, **checkpoint_options)
-            if assistant is not None:
-                checkpoint = _with_assistant(checkpoint, assistant, targets, checkpoint_options)
-            if maker is not None:
-                checkpoint.without_head = f"the CPU would read weights that {maker.name} keeps in its asset"
+            checkpoint = _opened(source, assistant, targets, maker, checkpoint_options)
             if recipe is None and not requantize:
                 how = _kept_if_quantized(checkpoint, how)
             notes = _source_notes(checkpoint, how.recipe, requantize)
@@ -177,11 +173,16 @@ def _takes_rounded_inputs(targets: Sequence[Target]) -> bool:
     return all(backend.takes_rounded_inputs for target in targets for backend in target.backends)
 
 
-def _with_assistant(
-    checkpoint: Checkpoint, assistant: str | Path, targets: Sequence[Target], checkpoint_options: dict
+def _opened(
+    source: str | Path, assistant: str | Path | None, targets: Sequence[Target], maker: Backend | None, options: dict
 ) -> Checkpoint:
-    hub = ("token", "cache_dir", "local_files_only")
-    given = {name: value for name, value in checkpoint_options.items() if name in hub}
+    """Opens a checkpoint, with what drafts for it where the targets can run that. options: of open_checkpoint"""
+    checkpoint = open_checkpoint(source, **options)
+    if maker is not None:
+        checkpoint.without_head = f"the CPU would read weights that {maker.name} keeps in its asset"
+    if assistant is None:
+        return checkpoint
+    given = {name: options[name] for name in ("token", "cache_dir", "local_files_only") if name in options}
     joined = with_assistant(checkpoint, assistant, **given)
     owner = next((each.name for target in targets for each in target.backends if each.owns_states), None)
     if owner is not None and joined.assistant is not None and joined.assistant.reads_caches:
