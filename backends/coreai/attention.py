@@ -144,10 +144,7 @@ def _is_chosen(f: Function, chosen: Tensor, heads: int) -> Tensor:
     none = e.broadcast(e.constant(0, INTEGER), (1, tokens, groups, f.capacity + 1))
     marked = e.slice(e.scatter(none, places, ones, 3), 3, 0, f.capacity)
     marked = e.cast(e.transpose(marked, (0, 2, 1, 3)), BOOLEAN)
-    apart = e.reshape(marked, (1, groups, 1, tokens, f.capacity))
-    return e.reshape(
-        e.broadcast(apart, (1, groups, heads // groups, tokens, f.capacity)), (1, heads, tokens, f.capacity)
-    )
+    return e.repeated(marked, 1, heads // groups)
 
 
 def by_group(e: Emitter, x: Tensor, heads: int) -> Tensor:

@@ -143,6 +143,12 @@ class Emitter:
         repeats = [size // own for size, own in zip(shape, x.shape, strict=True)]
         return x if tuple(shape) == x.shape else self._op("tile", [x], shape, x.dtype, repeats=repeats)
 
+    def repeated(self, x: Tensor, axis: int, times: int) -> Tensor:
+        """As torch.repeat_interleave."""
+        before, (size, *behind) = x.shape[:axis], x.shape[axis:]
+        apart = self.reshape(x, (*before, size, 1, *behind))
+        return self.reshape(self.broadcast(apart, (*before, size, times, *behind)), (*before, size * times, *behind))
+
     def slice(self, x: Tensor, axis: int, start: int, end: int, step: int = 1) -> Tensor:
         """Of one axis, 0 <= start <= end <= its size."""
         axis %= x.rank

@@ -143,5 +143,3 @@ class Function:
         """Errors: Refused if the inputs of a product are to be rounded."""
         if instruction.attributes.get("activations", "float") != "float":
             raise Refusal.ROUNDED.of()
-
-

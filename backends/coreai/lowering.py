@@ -10,7 +10,7 @@ from llm_export.partition.backend import Backend, Blob, Read, Subgraph
 from llm_export.program.specs import StateSpec
 
 from . import attention, elements, products, recurrences, rows, views  # noqa: F401  register their ops
-from .asset import emit, write
+from .asset import SUFFIX, emit, write
 from .emitter import Emitter
 from .function import Function
 from .refusals import MAX_UNROLLED, Refusal
@@ -30,7 +30,7 @@ class CoreaiBackend(Backend):
 
     name = "coreai"
     owns_states = True
-    makes_asset = True
+    asset_suffix = SUFFIX
     takes_rotated_inputs = False
     takes_rounded_inputs = False
 

@@ -85,9 +85,8 @@ def each_choice(f: Function, instruction: Instruction) -> tuple[Tensor, Tensor, 
     """x with its rows once for each expert [N * K, D], the experts [N * K], N and K."""
     e = f.emitter
     x, indices = f.operand(instruction.inputs[0]), f.operand(instruction.inputs[1])
-    (rows, count), width = indices.shape, x.shape[-1]
-    repeated = e.broadcast(e.reshape(x, (rows, 1, width)), (rows, count, width))
-    return e.reshape(repeated, (rows * count, width)), e.reshape(indices, (rows * count,)), rows, count
+    rows, count = indices.shape
+    return e.repeated(x, 0, count), e.reshape(indices, (rows * count,)), rows, count
 
 
 @op("mote.expert_linear", refuses=WEIGHT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from llm_export.program.instructions import Instruction
 
-from .emitter import Emitter, Tensor
 from .function import Function
 from .refusals import MAX_UNROLLED, Refusal
 from .registry import op
@@ -33,7 +32,7 @@ def linear_attention(f: Function, instruction: Instruction) -> None:
     tokens, heads, width = v.shape[1:]
     if tokens > MAX_UNROLLED:
         raise Refusal.RECURRENCE.of(tokens=tokens)
-    q, k = (_for_each_head(e, x, heads) for x in (q, k))
+    q, k = (e.repeated(x, 2, heads // x.shape[2]) for x in (q, k))  # [1, T, H, N]
     memory, outputs = f.states[name], []  # [1, H, P, N]
     for t in range(tokens):
         if decay is not None:
@@ -48,10 +47,3 @@ def linear_attention(f: Function, instruction: Instruction) -> None:
         outputs.append(e.reshape(e.reduce("sum", e.mul(memory, query), [-1]), (1, 1, heads, width)))
     f.states[name] = memory
     f.give(instruction.outputs[0], e.concat(outputs, 1))
-
-
-def _for_each_head(e: Emitter, x: Tensor, heads: int) -> Tensor:
-    """[1, T, Hk, N] as [1, T, H, N]"""
-    _, tokens, groups, width = x.shape
-    apart = e.reshape(x, (1, tokens, groups, 1, width))
-    return e.reshape(e.broadcast(apart, (1, tokens, groups, heads // groups, width)), (1, tokens, heads, width))

@@ -104,5 +104,3 @@ def log_sum_exp(e: Emitter, x: Tensor) -> Tensor:
     top = e.binary("maximum", e.reduce("max", x, [-1]), e.constant(-3e38))
     total = e.reduce("sum", e.unary("exp", e.sub(x, top)), [-1])
     return e.add(e.unary("log", total), top)
-
-

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
-from llm_export.program.formats import FORMATS, ROW_SCALE_BYTES, TILE_ROWS, padded_rows
+from llm_export.program.formats import TILE_ROWS, padded_rows
 from llm_export.program.specs import WeightSpec
+from llm_export.quantize.pack import unpack
 
 SLAB_BYTES = 1 << 22  # unpacked at once
 
@@ -24,11 +25,10 @@ class Tiles(NamedTuple):
     scales: np.ndarray
 
 
-def unpack(spec: WeightSpec, chunks: Iterable) -> Tiles:
-    """chunks: the stored bytes of the weight, in order. Cost: a byte for each weight beside them"""
+def read_tiles(spec: WeightSpec, data: np.ndarray) -> Tiles:
+    """data: the stored bytes of the weight. Cost: a byte for each weight beside them"""
     *stack, rows, columns = spec.shape
     matrices = int(np.prod(stack, dtype=np.int64))
-    data = np.concatenate([np.frombuffer(memoryview(chunk).cast("B"), np.uint8) for chunk in chunks])
     blocks = data.reshape(matrices * padded_rows(rows) // TILE_ROWS, -1)
     groups = columns // spec.group_size
     total = blocks.shape[0] * TILE_ROWS
@@ -37,31 +37,12 @@ def unpack(spec: WeightSpec, chunks: Iterable) -> Tiles:
     )
     step = max(SLAB_BYTES // blocks.shape[1], 1)
     for first in range(0, blocks.shape[0], step):
-        slab = blocks[first : first + step]
-        at = slice(first * TILE_ROWS, first * TILE_ROWS + len(slab) * TILE_ROWS)
-        for whole, part in zip(found, _slab(slab, spec.bits, spec.group_size, groups), strict=True):
-            whole[at] = part
+        slab = torch.from_numpy(blocks[first : first + step])
+        at = slice(first * TILE_ROWS, (first + len(slab)) * TILE_ROWS)
+        for whole, part in zip(found, unpack(slab, spec.bits, spec.group_size, len(slab) * TILE_ROWS), strict=True):
+            whole[at] = part.numpy().reshape(whole[at].shape)
     kept = (part.reshape(matrices, -1, part.shape[1])[:, :rows] for part in found)
     return Tiles(*(np.ascontiguousarray(part).reshape(*stack, rows, part.shape[2]) for part in kept))
-
-
-def _slab(blocks: np.ndarray, bits: int, group_size: int, groups: int) -> Tiles:
-    count, scale_bytes = len(blocks), TILE_ROWS * ROW_SCALE_BYTES
-    tiles = blocks[:, :-scale_bytes].reshape(count, groups, -1)
-    digits = np.zeros((count * TILE_ROWS, groups * group_size), np.uint8)
-    start = shift = 0
-    for width in FORMATS[bits].planes:
-        stop = start + TILE_ROWS * group_size * width // 8
-        units = tiles[:, :, start:stop].reshape(count, groups, -1, TILE_ROWS, 4)
-        units = units.transpose(0, 3, 1, 2, 4)  # [count, rows, groups, blocks, 4]
-        columns = np.stack([units >> low & (1 << width) - 1 for low in range(0, 8, width)], axis=-2)
-        digits |= columns.reshape(digits.shape) << shift
-        start, shift = stop, shift + width
-    codes = digits.view(np.int8)
-    codes = 2 * codes - 1 if bits == 1 else (digits - np.uint8(2 ** (bits - 1))).view(np.int8)
-    multipliers = tiles[:, :, -TILE_ROWS:].view(np.int8).transpose(0, 2, 1).reshape(-1, groups)
-    scales = np.ascontiguousarray(blocks[:, -scale_bytes:]).view(np.float32).reshape(-1, 1)
-    return Tiles(codes, multipliers, scales)
 
 
 def packed(codes: np.ndarray) -> np.ndarray:

@@ -52,9 +52,7 @@ def cat(f: Function, instruction: Instruction) -> None:
 @op("aten.repeat_interleave")
 def repeat_interleave(f: Function, instruction: Instruction) -> None:
     (axis,), (repeats,) = integers(instruction, "dim"), integers(instruction, "repeats")
-    x, e = f.operand(instruction.inputs[0]), f.emitter
-    apart = e.reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
-    f.give(instruction.outputs[0], e.broadcast(apart, (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])))
+    f.give(instruction.outputs[0], f.emitter.repeated(f.operand(instruction.inputs[0]), axis, repeats))
 
 
 @op("aten.full")

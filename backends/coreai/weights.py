@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
 
+from llm_export.partition.backend import Read
 from llm_export.program.specs import WeightSpec
 
 from .emitter import BOOLEAN, FLOAT, INTEGER, Emitter, Tensor
 from .refusals import Refusal
-from .tiles import Tiles, packed, unpack
+from .tiles import Tiles, packed, read_tiles
 
-Read = Callable[[WeightSpec], Iterable]  # the stored bytes of a weight, in chunks
 DENSE = {torch.float32: FLOAT, torch.float16: "float16", torch.bfloat16: "bfloat16"}
 INTEGERS = {torch.int64: np.int64, torch.int32: np.int32}
 INT4_BITS = 4  # codes of so many bits or fewer are stored in 4
@@ -90,4 +89,4 @@ class Weights:
         return numbers.clip(limits.min, limits.max).astype(np.int32)
 
     def _unpacked(self, spec: WeightSpec) -> Tiles:
-        return unpack(spec, self._read(spec))
+        return read_tiles(spec, self._bytes(spec))

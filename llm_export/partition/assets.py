@@ -14,8 +14,6 @@ from llm_export.partition.targets import Target
 from llm_export.program.instructions import LoweredMethod, Program
 from llm_export.program.replacement import replacing_folder
 
-SUFFIX = ".aimodel"  # of an asset
-
 
 @dataclass(frozen=True)
 class Asset:
@@ -32,7 +30,7 @@ def making_asset(maker: Backend | None, path: Path) -> Iterator[Asset | None]:
     if maker is None:
         yield None
         return
-    place = path.with_suffix(SUFFIX)
+    place = path.with_suffix(maker.asset_suffix)
     with replacing_folder(place) as made:
         yield Asset(maker, made, place)
 
@@ -42,7 +40,7 @@ def asset_maker(targets: Sequence[Target]) -> Backend | None:
 
     Errors: ArgumentError if others are to run the file too: they would need the weights a second time
     """
-    makers = [backend for target in targets for backend in target.backends if backend.makes_asset]
+    makers = [backend for target in targets for backend in target.backends if backend.asset_suffix]
     if makers and (len(targets) > 1 or len(targets[0].backends) > 1):
         ways = ",".join(target.name for target in targets)
         raise ArgumentError(

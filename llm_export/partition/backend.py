@@ -106,9 +106,9 @@ class Backend(ABC):
     takes_values_in_keys: bool = True
     # Whether it takes inputs that are rounded to int8. For one that does not, the default recipe has float inputs.
     takes_rounded_inputs: bool = True
-    # Whether its parts become one asset beside the file, which holds the only copy of the weights that they read:
-    # `lower` then only says whether it takes them, and `assemble` makes the asset.
-    makes_asset: bool = False
+    # Of the name of the asset beside the file that its parts become, if they do, which holds the only copy of the
+    # weights that they read: `lower` then only says whether it takes them, and `assemble` makes the asset.
+    asset_suffix: str = ""
 
     def check_installed(self) -> None:  # noqa: B027  most need nothing
         """Errors: ArgumentError if what it needs ahead of time is not there, with the line that installs it."""
