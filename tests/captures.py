@@ -33,5 +33,5 @@ def _digest(checkpoint: Checkpoint) -> bytes:
     paths = [folder] if folder.is_file() else [folder / "config.json", *folder.rglob("*.safetensors")]
     for path in sorted(paths):
         digest.update(path.read_bytes())
-    digest.update(f"{checkpoint.generates} {checkpoint.embedding is not None}".encode())
+    digest.update(f"{checkpoint.generates} {checkpoint.embedding is not None} {checkpoint.without_head}".encode())
     return digest.digest()
