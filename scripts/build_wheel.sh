@@ -54,12 +54,17 @@ fi
 unset AR RANLIB HOST
 if [ "$kind" = system ]; then export CC="${CC:-cc}" CXX="${CXX:-c++}"; else unset CC; fi
 
+# Vulkan's headers and shaders are the same for every machine.
+cmake -S backends/vulkan/shaders -B "$build/vulkan" -G Ninja >/dev/null
+cmake --build "$build/vulkan" >/dev/null
+
 python_tag="$("$tools/bin/python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')"
 rm -rf "$folder/raw"
 # As deep below the sources as other builds are, so that ccache finds what they have compiled.
 PATH="$folder/prefix/bin:$PATH" _PYTHON_HOST_PLATFORM="linux-$machine" CMAKE_BUILD_PARALLEL_LEVEL="${JOBS:-$(getconf _NPROCESSORS_ONLN)}" \
   "$tools/bin/python" -m build --wheel --no-isolation --outdir "$folder/raw" . \
   -C build-dir="$PWD/build/wheel-$kind-$python_tag" -C cmake.define.CMAKE_PREFIX_PATH="$folder/prefix" \
+  -C cmake.define.MOTE_VULKAN=ON -C cmake.define.MOTE_VULKAN_FILES="$build/vulkan" \
   -C logging.level=WARNING "$@"
 # Names the oldest C library that will do, and refuses what needs libraries that are not part of every system.
 auditwheel repair --plat auto --wheel-dir dist "$folder"/raw/*.whl

@@ -21,7 +21,10 @@ if [ ! -f $dependencies/complete ]; then
     scripts/build_dependencies.sh $dependencies pcre2 utf8proc flatbuffers nlohmann_json cli11
   touch $dependencies/complete
 fi
-cmake --preset windows
+# Shaders and Vulkan's headers are the same everywhere.
+cmake -S backends/vulkan/shaders -B build/vulkan -G Ninja
+cmake --build build/vulkan --parallel "$jobs"
+cmake --preset windows -DMOTE_VULKAN=ON -DMOTE_VULKAN_FILES=build/vulkan
 cmake --build --preset windows --parallel "$jobs"
 ctest --preset windows --parallel "$jobs"
 

@@ -1,13 +1,15 @@
 #include "backends/gpu/vulkan_api.h"
 
-#include <dlfcn.h>
-
 #include <string>
+
+#include "base/shared_library.h"
 
 namespace mote::gpu {
 namespace {
 
-#if defined(__APPLE__)
+#if defined(_WIN32)
+constexpr const char* kLibraries[] = {"vulkan-1.dll"};
+#elif defined(__APPLE__)
 constexpr const char* kLibraries[] = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
 #else
 constexpr const char* kLibraries[] = {"libvulkan.so.1", "libvulkan.so"};
@@ -61,19 +63,12 @@ Status vulkan_status(VkResult result, const char* call) {
 
 void replace_functions(std::function<void(VulkanApi&)> replace) { replacement() = std::move(replace); }
 
-// The library stays open for as long as the process lives: drivers do not survive being unloaded.
 Result<VulkanApi> VulkanApi::open() {
-  void* library = nullptr;
-  std::string tried;
-  for (const char* name : kLibraries) {
-    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-    tried += (tried.empty() ? "" : ", ") + std::string(name);
-  }
-  MOTE_REQUIRE(library != nullptr, Code::kUnsupportedBackend,
-               "Vulkan's loader was not found (%s): install the driver of a GPU", tried.c_str());
+  const Result<SharedLibrary> library = SharedLibrary::open_first(kLibraries);
+  MOTE_REQUIRE(library.ok(), Code::kUnsupportedBackend,
+               "Vulkan's loader was not found (%s): install the driver of a GPU", library.status().message().c_str());
   VulkanApi api;
-  api.GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+  api.GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library->find("vkGetInstanceProcAddr"));
   MOTE_REQUIRE(api.GetInstanceProcAddr != nullptr, Code::kUnsupportedBackend,
                "Vulkan's loader has no vkGetInstanceProcAddr: install another one");
 #define MOTE_VULKAN_FIND_GLOBAL(name) \

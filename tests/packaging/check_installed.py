@@ -27,7 +27,7 @@ def mote(*words: str, status: int = 0, text: str = "") -> subprocess.CompletedPr
 def check_words() -> None:
     version = mote("--version").stdout
     print(version)
-    assert "instruction sets: " in version and "backends: cpu" in version, version
+    assert "instruction sets: " in version and "backends: cpu, vulkan, xnnpack" in version, version
     assert "line editing: libedit" in version, version
     for verb in ("run", "chat", "bench", "inspect", "verify", "serve", "export", "eval"):
         assert mote(verb, "--help").stdout, verb
