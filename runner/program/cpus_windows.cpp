@@ -49,8 +49,13 @@ Status bind_this_thread(std::span<const int> cpus) {
   return {};
 }
 
+// Asked for by name: Windows before 10 version 1607 has it not, nor have older headers of MinGW.
 void name_this_thread(const char* name) {
-  (void)::SetThreadDescription(::GetCurrentThread(), std::wstring(name, name + std::strlen(name)).c_str());
+  using Describe = HRESULT(WINAPI*)(HANDLE, PCWSTR);
+  static const auto describe = reinterpret_cast<Describe>(
+      reinterpret_cast<void*>(::GetProcAddress(::GetModuleHandleW(L"kernel32.dll"), "SetThreadDescription")));
+  if (describe == nullptr) return;
+  (void)describe(::GetCurrentThread(), std::wstring(name, name + std::strlen(name)).c_str());
 }
 
 Status set_this_threads_priority(ThreadPriority priority) {
