@@ -23,7 +23,7 @@ TEST_SOURCES := $(shell find tests -type f -not -path '*/__pycache__/*')
 
 JVM_SOURCES := $(shell find apps/android -type f) $(wildcard scripts/*jvm*.sh)
 
-.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-backends test-downloads jvm test-jvm test-android test-jvm-asan bench-jvm jvm-docs swift-package test-ios aarch64 windows asan tsan fuzz soak size test-size style docs clean wheel \
+.PHONY: all setup build demo demo-chat test test-cpp test-asan test-aarch64 test-python test-backends test-qnn test-downloads jvm test-jvm test-android test-jvm-asan bench-jvm jvm-docs swift-package test-ios aarch64 windows asan tsan fuzz soak size test-size style docs clean wheel \
         try-install test-lowest
 all: build
 
@@ -143,6 +143,13 @@ $(STAMPS)/test-python: $(STAMPS)/test-packages $(STAMPS)/page out/demo.mote $(PY
 # XNNPACK beside the CPU's kernels on every model type, and types under other names. `make test` has some of each family.
 test-backends: $(STAMPS)/test-packages out/demo.mote
 	MOTE_TEST_ALL_TYPES=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends tests/contracts/test_new_types.py
+
+# QNN in Qualcomm's simulator: backends/qnn/README.md. Whoever names the folder of its library has accepted its licence.
+test-qnn: $(STAMPS)/test-packages out/demo.mote
+	@test -n "$$MOTE_QNN_LIBRARIES" || { echo "MOTE_QNN_LIBRARIES: must name the folder of Qualcomm's libQnnHtp.so, whose licence you have accepted"; exit 1; }
+	$(BIN)/cmake --build build/dev --parallel $(JOBS) --target test_qnn run_part run_session
+	build/dev/tests/backends/qnn/test_qnn
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends/qnn
 
 # Downloads of 200 MB, each killed at 50 random points, from a server with faults. `make test` has a small one.
 test-downloads: $(STAMPS)/test-packages

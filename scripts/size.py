@@ -39,7 +39,7 @@ PARTS = (
     ("`grammars.json_schema`", r"mote_grammars\.dir/json_schema/"),
     (r"`grammars.\1`", r"mote_grammars\.dir/(regex|gbnf|lark)\."),
     ("grammars: the rest", r"mote_grammars"),
-    (r"`backends.\1`", r"mote_(xnnpack|vulkan)"),
+    (r"`backends.\1`", r"mote_(xnnpack|vulkan|qnn)"),
     ("`embeddings`", r"mote_embedding|mote_capi\.dir/embedding"),
     ("`reports`", r"mote_model\.dir/describe|mote_session\.dir/golden|mote_program\.dir/machine"),
     ("`store`", r"mote_store|mote_capi\.dir/store"),

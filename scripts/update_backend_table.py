@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-NAMES = {"xnnpack": "XNNPACK", "vulkan": "Vulkan", "coreai": "Core AI"}
+NAMES = {"xnnpack": "XNNPACK", "vulkan": "Vulkan", "coreai": "Core AI", "qnn": "QNN"}
 
 
 def table(backend: str) -> str:

@@ -83,7 +83,8 @@ def session_lines(path: Path, backend: str, other: str = "", **environment: str)
     run = [RUN_SESSION, path, backend, path.parent, *filter(None, [other])]
     result = subprocess.run(run, env=os.environ | environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    lines = [line.split(":") for line in result.stdout.splitlines()]
+    # What a vendor's library prints begins with a blank.
+    lines = [line.split(":") for line in result.stdout.splitlines() if not line.startswith(" ")]
     return {f"{i} {name}": [float(number) for number in numbers.split()] for i, (name, numbers) in enumerate(lines)}
 
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <deque>
 
+#include <unistd.h>
+
 #include "runner/program/delegates.h"
 #include "runner/program/thread_pool.h"
 #include "tests/kernels/harness.h"
@@ -76,8 +78,15 @@ class Reader {
   std::unique_ptr<std::byte, void (*)(void*)> blob_{nullptr, std::free};
 };
 
+// Standard output. What libraries print there from now on goes to standard error.
+std::FILE* take_output() {
+  std::FILE* output = ::fdopen(::dup(STDOUT_FILENO), "wb");
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  return output;
+}
+
 // Loads a part, runs it once with T = tokens and writes what it gives.
-Status run(const Backend& backend) {
+Status run(const Backend& backend, std::FILE* to) {
   Reader reader;
   DelegatePart part;
   part.place = "test.mote: delegates[0] (" + std::string(backend.name()) + ")";
@@ -117,21 +126,24 @@ Status run(const Backend& backend) {
   if (!delegate->largest().empty()) MOTE_RETURN_IF_ERROR(delegate->read_output(outs[0]));
   for (const Owned& output : outputs) {
     std::fwrite(output.tensor.data, static_cast<size_t>(dtype_bytes(output.tensor.dtype)),
-                static_cast<size_t>(output.count()), stdout);
+                static_cast<size_t>(output.count()), to);
   }
-  std::fwrite(delegate->largest().data(), sizeof(LargestElement), delegate->largest().size(), stdout);
+  std::fwrite(delegate->largest().data(), sizeof(LargestElement), delegate->largest().size(), to);
   return {};
 }
 
 int run_backend(const char* name) {
+  std::FILE* output = take_output();
   const Backend* backend = find_backend(name);
   const Status device =
       backend != nullptr ? backend->check_device() : Status(Code::kUnsupportedBackend, "is not built");
   if (!device.ok()) {
-    std::printf("skipped: %s\n", device.message().c_str());
+    std::fprintf(output, "skipped: %s\n", device.message().c_str());
+    std::fclose(output);
     return kNoDevice;
   }
-  const Status status = run(*backend);
+  const Status status = run(*backend, output);
+  std::fclose(output);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
   return status.ok() ? 0 : 1;
 }

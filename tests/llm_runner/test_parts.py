@@ -49,7 +49,7 @@ def test_float_weights_take_no_products_with_tiles(runner, demo_path):
 
 
 def test_another_backend_is_a_part(runner, demo_files):
-    for backend in ("xnnpack", "vulkan"):
+    for backend in ("xnnpack", "vulkan", "qnn"):
         assert f"backends.{backend}" in parts(runner, demo_files.path(backends=f"{backend},cpu"))
 
 

@@ -1,0 +1,1 @@
+"""QNN, ahead of time; README.md is the place to start."""

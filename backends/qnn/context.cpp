@@ -1,0 +1,141 @@
+#include "backends/qnn/context.h"
+
+#include <cstring>
+#include <map>
+
+#include "backends/qnn/nodes.h"
+#include "backends/qnn/weights.h"
+
+namespace mote::qnn {
+namespace {
+
+std::string graph_name(size_t index) { return format("part%zu", index); }
+
+Status at_part(const DelegatePart& part, const Status& status) {
+  return status.ok() ? status : Status(status.code(), part.place + ": " + status.message());
+}
+
+// Weights that parts share count once.
+Status check_size(std::span<const Graph> graphs, const DelegateSource& source, uint64_t* total) {
+  std::map<std::pair<uint32_t, fb::WeightForm>, uint64_t> weights;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    for (const auto& value : graphs[i].part.values) {
+      if (value->kind != fb::ValueKind::weight) continue;
+      const uint32_t index = source.parts[i].weights[static_cast<size_t>(value->index)].index;
+      weights[{index, value->form}] = static_bytes(*value);
+    }
+  }
+  for (const auto& [weight, bytes] : weights) *total += bytes;
+  MOTE_REQUIRE(*total <= kMaxContextBytes, Code::kOutOfMemory,
+               "the weights of its parts take %llu bytes as QNN stores them: a context holds at most %llu",
+               static_cast<unsigned long long>(*total), static_cast<unsigned long long>(kMaxContextBytes));
+  return {};
+}
+
+}  // namespace
+
+Context::~Context() {
+  if (context_ != nullptr) library_.functions.context_free(context_, nullptr);
+}
+
+Context::Compiled& Context::declare(const Graph& graph) {
+  Compiled& compiled = compiled_.emplace_back();
+  for (const uint32_t value : graph.reads) compiled.reads.push_back(tensor_of(graph.value(value), ""));
+  for (const uint32_t value : graph.writes) compiled.writes.push_back(tensor_of(graph.value(value), ""));
+  return compiled;
+}
+
+Result<std::unique_ptr<Context>> Context::compile(const Library& library, std::span<const Graph> graphs,
+                                                  const DelegateSource& source) {
+  std::unique_ptr<Context> made(new Context(library));
+  MOTE_RETURN_IF_ERROR(at_part(source.parts.front(), check_size(graphs, source, &made->bytes_)));
+  MOTE_RETURN_IF_ERROR(qnn_status(
+      library.functions.context_create(library.backend, library.device, nullptr, &made->context_), "make a context"));
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(report(source.progress, static_cast<double>(i) / static_cast<double>(graphs.size())));
+    MOTE_RETURN_IF_ERROR(at_part(source.parts[i], made->add(graphs[i], source.parts[i], i)));
+  }
+  return made;
+}
+
+Status Context::add(const Graph& graph, const DelegatePart& part, size_t index) {
+  const Functions& f = library_.functions;
+  Compiled& compiled = declare(graph);
+  CustomConfig custom{kGraphPrecision, {kFloat16Precision, kFloat16Precision}};
+  const Config config{0, &custom};
+  const Config* configs[] = {&config, nullptr};
+  const std::string name = graph_name(index);
+  MOTE_RETURN_IF_ERROR(qnn_status(f.graph_create(context_, name.c_str(), configs, &compiled.graph), "make a graph"));
+  NodeWriter writer(library_, compiled.graph, graph, part);
+  MOTE_RETURN_IF_ERROR(writer.write());
+  MOTE_RETURN_IF_ERROR(qnn_status(f.graph_finalize(compiled.graph, nullptr, nullptr), "compile a graph"));
+  for (size_t i = 0; i < graph.reads.size(); ++i) compiled.reads[i].v1.id = writer.tensor(graph.reads[i]).v1.id;
+  for (size_t i = 0; i < graph.writes.size(); ++i) compiled.writes[i].v1.id = writer.tensor(graph.writes[i]).v1.id;
+  return {};
+}
+
+// The identifiers of the tensors of each graph, then the library's binary.
+Status Context::write(const KeptFile& kept) const {
+  const Functions& f = library_.functions;
+  uint64_t size = 0, written = 0;
+  MOTE_RETURN_IF_ERROR(qnn_status(f.context_get_binary_size(context_, &size), "tell the size of a context"));
+  std::vector<uint32_t> ids;
+  for (const Compiled& compiled : compiled_) {
+    for (const QnnTensor& tensor : compiled.reads) ids.push_back(tensor.v1.id);
+    for (const QnnTensor& tensor : compiled.writes) ids.push_back(tensor.v1.id);
+  }
+  const size_t head = ids.size() * sizeof(uint32_t);
+  std::vector<std::byte> bytes(head + static_cast<size_t>(size));
+  std::memcpy(bytes.data(), ids.data(), head);
+  MOTE_RETURN_IF_ERROR(
+      qnn_status(f.context_get_binary(context_, bytes.data() + head, size, &written), "give a context's binary"));
+  MOTE_REQUIRE(written <= size, Code::kInternal, "QNN wrote more than it said");
+  bytes.resize(head + static_cast<size_t>(written));
+  return kept.write(bytes);
+}
+
+Result<std::unique_ptr<Context>> Context::read(const Library& library, std::span<const Graph> graphs,
+                                               const KeptFile& kept) {
+  const Functions& f = library.functions;
+  MOTE_ASSIGN(const std::vector<std::byte> bytes, kept.read(2 * kMaxContextBytes));
+  std::unique_ptr<Context> made(new Context(library));
+  size_t num_ids = 0;
+  for (const Graph& graph : graphs) num_ids += graph.reads.size() + graph.writes.size();
+  const size_t head = num_ids * sizeof(uint32_t);
+  MOTE_REQUIRE(bytes.size() > head, Code::kFileChanged, "%s: ends early", kept.path.c_str());
+  made->bytes_ = bytes.size() - head;
+  MOTE_RETURN_IF_ERROR(
+      qnn_status(f.context_create_from_binary(library.backend, library.device, nullptr, bytes.data() + head,
+                                              bytes.size() - head, &made->context_, nullptr),
+                 "read a context"));
+  const std::byte* next = bytes.data();
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    Compiled& compiled = made->declare(graphs[i]);
+    MOTE_RETURN_IF_ERROR(
+        qnn_status(f.graph_retrieve(made->context_, graph_name(i).c_str(), &compiled.graph), "find a graph"));
+    for (std::vector<QnnTensor>* list : {&compiled.reads, &compiled.writes}) {
+      for (QnnTensor& tensor : *list) {
+        std::memcpy(&tensor.v1.id, next, sizeof(uint32_t));
+        next += sizeof(uint32_t);
+      }
+    }
+  }
+  return made;
+}
+
+Status Context::execute(size_t part, std::span<const Buffer> buffers) {
+  const std::lock_guard lock(mutex_);
+  Compiled& compiled = compiled_[part];
+  for (std::vector<QnnTensor>* list : {&compiled.reads, &compiled.writes}) {
+    for (QnnTensor& tensor : *list) {
+      tensor.v1.buffer = {buffers.front().data, static_cast<uint32_t>(buffers.front().bytes)};
+      buffers = buffers.subspan(1);
+    }
+  }
+  return qnn_status(library_.functions.graph_execute(
+                        compiled.graph, compiled.reads.data(), static_cast<uint32_t>(compiled.reads.size()),
+                        compiled.writes.data(), static_cast<uint32_t>(compiled.writes.size()), nullptr, nullptr),
+                    "run a graph");
+}
+
+}  // namespace mote::qnn

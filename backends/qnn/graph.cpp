@@ -1,0 +1,231 @@
+#include "backends/qnn/graph.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/size.h"
+#include "kernels/formats.h"
+
+namespace mote::qnn {
+namespace {
+
+constexpr uint32_t kMaxTables = 1 << 18;
+constexpr size_t kMaxValues = 1 << 16;
+constexpr size_t kMaxDims = 5;
+constexpr uint32_t kMaxPartTokens = 4096, kMaxCapacity = 1 << 20;
+constexpr int32_t kMaxIndex = 1 << 16;
+constexpr uint64_t kMaxElements = uint64_t{1} << 31;
+
+struct Arity {
+  size_t least, most;
+};
+Arity arity(fb::Op op) {
+  if (op <= fb::Op::minimum || op == fb::Op::matmul || op == fb::Op::rms_norm) return {2, 2};
+  if (op == fb::Op::concatenate) return {2, 16};
+  return {1, 1};
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const DelegatePart& part) : part_(part) {}
+
+  Result<Graph> verify() {
+    // A copy, because a file that others write to may change between a check and a use.
+    const std::vector<std::byte> blob(part_.blob.begin(), part_.blob.end());
+    flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(blob.data()), blob.size(), 8, kMaxTables);
+    if (blob.size() < 12 || !fb::VerifyPartBuffer(verifier)) return invalid("", "is not a part for QNN");
+    fb::GetPart(blob.data())->UnPackTo(&graph_.part);
+    const fb::PartT& part = graph_.part;
+    if (part.values.size() > kMaxValues || part.nodes.size() > kMaxValues)
+      return invalid("", format("has %zu values and %zu nodes: must be at most %zu", part.values.size(),
+                                part.nodes.size(), kMaxValues));
+    if (part.tokens < 1 || part.tokens > kMaxPartTokens)
+      return invalid("tokens", format("%u: must be 1..%u", part.tokens, kMaxPartTokens));
+    if (part.capacity > kMaxCapacity) return invalid("capacity", format("%u: at most %u", part.capacity, kMaxCapacity));
+    for (uint32_t i = 0; i < part.values.size(); ++i) MOTE_RETURN_IF_ERROR(add_value(i));
+    MOTE_RETURN_IF_ERROR(check_states());
+    for (uint32_t i = 0; i < part.nodes.size(); ++i) MOTE_RETURN_IF_ERROR(check_node(i));
+    for (uint32_t i = 0; i < part.values.size(); ++i) {
+      if (!is_written_[i]) return invalid(format("values[%u]", i), "is written by no node");
+    }
+    if (graph_.writes.empty()) return invalid("values", "have no output");
+    return std::move(graph_);
+  }
+
+ private:
+  Status invalid(const std::string& field, const std::string& text) const {
+    return {Code::kInvalidProgram, part_.place + (field.empty() ? "" : "." + field) + ": " + text};
+  }
+
+  Status add_value(uint32_t index) {
+    const fb::ValueT& value = graph_.value(index);
+    const std::string place = format("values[%u]", index);
+    if (value.kind > fb::ValueKind::MAX || value.form > fb::WeightForm::MAX)
+      return invalid(place, "kind or form is not one of this version");
+    if (value.shape.empty() || value.shape.size() > kMaxDims)
+      return invalid(place, format("%zu sizes: must be 1 to %zu", value.shape.size(), kMaxDims));
+    Size count = 1;
+    for (const uint32_t size : value.shape) count = count * size;
+    if (!count.at_most(kMaxElements) || count.value() == 0)
+      return invalid(place, format("shape %s: must have 1 to 2^31 elements", shape_text(value.shape).c_str()));
+    is_written_.push_back(!is_made_by_node(value.kind));
+    MOTE_RETURN_IF_ERROR(check_kind(place, value));
+    const bool is_given = value.kind == fb::ValueKind::input || value.kind == fb::ValueKind::mask ||
+                          value.kind == fb::ValueKind::past_keys || value.kind == fb::ValueKind::past_values;
+    if (is_given) graph_.reads.push_back(index);
+    if (is_made_by_node(value.kind) && value.kind != fb::ValueKind::activation) graph_.writes.push_back(index);
+    return {};
+  }
+
+  Status check_kind(const std::string& place, const fb::ValueT& value) {
+    const uint32_t tokens = graph_.part.tokens, capacity = graph_.part.capacity;
+    switch (value.kind) {
+      case fb::ValueKind::activation: return {};
+      case fb::ValueKind::input:
+      case fb::ValueKind::output:
+        if (value.index < 0 || value.index > kMaxIndex || !arguments_.insert({value.kind, value.index}).second)
+          return invalid(place, format("index = %d: must be an argument of its own", value.index));
+        return {};
+      case fb::ValueKind::constant:
+        if (value.numbers.size() != elements(value.shape))
+          return invalid(place, format("numbers has %zu elements: shape %s needs as many as it says",
+                                       value.numbers.size(), shape_text(value.shape).c_str()));
+        return {};
+      case fb::ValueKind::weight: return check_weight(place, value);
+      case fb::ValueKind::mask:
+        if (value.window < 0 || value.shape != Shape{1, 1, tokens, capacity + tokens})
+          return invalid(place, "a mask must be [1, 1, tokens, capacity + tokens] with a window of at least 0");
+        return {};
+      default: return add_rows(place, value);
+    }
+  }
+
+  Status check_weight(const std::string& place, const fb::ValueT& value) const {
+    if (value.index < 0 || static_cast<size_t>(value.index) >= part_.weights.size())
+      return invalid(place, format("index = %d: the part has %zu weights", value.index, part_.weights.size()));
+    const Tensor& tensor = part_.weights[static_cast<size_t>(value.index)].tensor;
+    const bool is_dense = tensor.bits == 0 && (tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat16 ||
+                                               tensor.dtype == DType::kBFloat16);
+    const bool is_tiled = tensor.bits != 0 && tensor.scales == TileScales();
+    const bool fits = value.form == fb::WeightForm::plain    ? is_dense
+                      : value.form == fb::WeightForm::matrix ? is_dense || is_tiled
+                                                             : is_tiled;
+    if (!fits) return invalid(place, "form: not of this weight's dtype and bits");
+    Shape expected;
+    for (int i = 0; i < tensor.rank; ++i)
+      expected.push_back(static_cast<uint32_t>(tensor.sizes[static_cast<size_t>(i)]));
+    if (value.form != fb::WeightForm::plain) {
+      if (tensor.rank != 2) return invalid(place, "form: a matrix has two dimensions");
+      std::swap(expected[0], expected[1]);
+    }
+    if (expected.empty()) expected = {1};
+    if (value.shape != expected || !std::isfinite(value.offset))
+      return invalid(place, format("shape %s: the weight gives %s", shape_text(value.shape).c_str(),
+                                   shape_text(expected).c_str()));
+    return {};
+  }
+
+  Status add_rows(const std::string& place, const fb::ValueT& value) {
+    const bool is_past = value.kind == fb::ValueKind::past_keys || value.kind == fb::ValueKind::past_values;
+    const bool is_keys = value.kind == fb::ValueKind::past_keys || value.kind == fb::ValueKind::new_keys;
+    const uint32_t rows = is_past ? graph_.part.capacity : graph_.part.tokens;
+    if (value.index < 0 || value.index > kMaxIndex || !arguments_.insert({value.kind, value.index}).second)
+      return invalid(place, format("index = %d: must be a state of its own", value.index));
+    if (value.shape.size() != 4 || value.shape[0] != 1 || value.shape[2] != rows || rows == 0)
+      return invalid(
+          place, format("shape %s: rows of a state are [1, heads, %u, width]", shape_text(value.shape).c_str(), rows));
+    StateSizes& sizes = graph_.states[value.index];
+    uint32_t& width = is_keys ? sizes.key_width : sizes.value_width;
+    const bool fits = (sizes.heads == 0 || sizes.heads == value.shape[1]) && (width == 0 || width == value.shape[3]);
+    if (!fits) return invalid(place, "shape: the state's other rows have other sizes");
+    sizes.capacity = graph_.part.capacity;
+    sizes.heads = value.shape[1];
+    width = value.shape[3];
+    return {};
+  }
+
+  Status check_states() const {
+    using Kind = fb::ValueKind;
+    for (const auto& [state, sizes] : graph_.states) {
+      for (const Kind kind : {Kind::past_keys, Kind::past_values, Kind::new_keys, Kind::new_values}) {
+        if (!arguments_.contains({kind, state}))
+          return invalid("values", format("state %d: must have keys and values, before and new", state));
+      }
+    }
+    bool has_mask = false;
+    for (const auto& value : graph_.part.values) has_mask = has_mask || value->kind == Kind::mask;
+    const int32_t positions = graph_.part.positions;
+    const bool needs_positions = has_mask || !graph_.states.empty();
+    if (needs_positions && (positions < 0 || positions > kMaxIndex || arguments_.contains({Kind::input, positions})))
+      return invalid("positions", format("%d: must be an argument of its own", positions));
+    return {};
+  }
+
+  Status check_node(uint32_t index) {
+    const fb::NodeT& node = *graph_.part.nodes[index];
+    const std::string place = format("nodes[%u]", index);
+    if (node.op > fb::Op::MAX) return invalid(place, "op is not one of this version");
+    const Arity counts = arity(node.op);
+    if (node.inputs.size() < counts.least || node.inputs.size() > counts.most)
+      return invalid(place, format("has %zu inputs", node.inputs.size()));
+    std::vector<const Shape*> inputs;
+    for (const uint32_t input : node.inputs) {
+      if (input >= is_written_.size() || !is_written_[input])
+        return invalid(place, format("inputs: value %u is not there yet", input));
+      inputs.push_back(&graph_.value(input).shape);
+    }
+    MOTE_RETURN_IF_ERROR(check_weights_read(place, node));
+    if (node.output >= is_written_.size() || is_written_[node.output])
+      return invalid(place, format("output = %u: must be a value that nothing has written", node.output));
+    const Shape& output = graph_.value(node.output).shape;
+    if (node.op == fb::Op::rms_norm && !(node.epsilon >= 0 && std::isfinite(node.epsilon)))
+      return invalid(place, "epsilon: must be at least 0");
+    const Result<Shape> computed = output_shape(node, inputs);
+    if (!computed.ok()) return invalid(place, computed.status().message());
+    const bool fits = node.op == fb::Op::reshape ? elements(output) == elements(*inputs[0]) : *computed == output;
+    if (!fits)
+      return invalid(place, format("output has shape %s: the node gives %s", shape_text(output).c_str(),
+                                   shape_text(*computed).c_str()));
+    is_written_[node.output] = true;
+    return {};
+  }
+
+  // Signed bytes are for the second operand of a product.
+  Status check_weights_read(const std::string& place, const fb::NodeT& node) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const fb::ValueT& value = graph_.value(node.inputs[i]);
+      const bool is_rows = value.kind == fb::ValueKind::weight && value.form == fb::WeightForm::rows;
+      if (is_rows && (node.op != fb::Op::matmul || i != 1 || node.transposed))
+        return invalid(place, "inputs: a weight in rows is for the second operand of a product");
+    }
+    return {};
+  }
+
+  const DelegatePart& part_;
+  Graph graph_;
+  std::set<std::pair<fb::ValueKind, int32_t>> arguments_;
+  std::vector<bool> is_written_;
+};
+
+}  // namespace
+
+bool is_made_by_node(fb::ValueKind kind) {
+  return kind == fb::ValueKind::activation || kind == fb::ValueKind::output || kind == fb::ValueKind::new_keys ||
+         kind == fb::ValueKind::new_values;
+}
+
+uint64_t elements(const Shape& shape) {
+  uint64_t count = 1;
+  for (const uint32_t size : shape) count *= size;
+  return count;
+}
+
+std::string shape_text(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+Result<Graph> verify_graph(const DelegatePart& part) { return Verifier(part).verify(); }
+
+}  // namespace mote::qnn

@@ -1,0 +1,194 @@
+#include "backends/qnn/nodes.h"
+
+#include <array>
+
+namespace mote::qnn {
+namespace {
+
+constexpr const char* kPackage = "qti.aisw";
+
+constexpr std::array kTypes = {"ElementWiseAdd",
+                               "ElementWiseSubtract",
+                               "ElementWiseMultiply",
+                               "ElementWiseDivide",
+                               "ElementWiseMaximum",
+                               "ElementWiseMinimum",
+                               "Sigmoid",
+                               "Tanh",
+                               "Relu",
+                               "Gelu",
+                               "ElementWiseNeg",
+                               "ElementWiseExp",
+                               "ElementWiseSquareRoot",
+                               "ElementWiseRsqrt",
+                               "ElementWiseAbs",
+                               "MatMul",
+                               "RmsNorm",
+                               "Softmax",
+                               "Reshape",
+                               "Transpose",
+                               "StridedSlice",
+                               "Concat"};
+static_assert(kTypes.size() == static_cast<size_t>(fb::Op::MAX) + 1);
+
+Param scalar(const char* name, DataType data_type, uint64_t room) {
+  Param param{};
+  param.type = ParamType::kScalar;
+  param.name = name;
+  param.scalar.data_type = data_type;
+  param.scalar.room = room;
+  return param;
+}
+
+Param scalar_float(const char* name, float value) {
+  Param param = scalar(name, DataType::kFloat32, 0);
+  param.scalar.as_float = value;
+  return param;
+}
+
+Param list(const char* name, const QnnTensor& tensor) {
+  Param param{};
+  param.type = ParamType::kTensor;
+  param.name = name;
+  param.tensor = tensor;
+  return param;
+}
+
+TensorType type_of(fb::ValueKind kind) {
+  if (kind == fb::ValueKind::activation) return TensorType::kNative;
+  if (kind == fb::ValueKind::weight || kind == fb::ValueKind::constant) return TensorType::kStatic;
+  return is_made_by_node(kind) ? TensorType::kAppRead : TensorType::kAppWrite;
+}
+
+}  // namespace
+
+QnnTensor tensor_of(const fb::ValueT& value, const char* name) {
+  QnnTensor tensor{};
+  tensor.version = 1;
+  tensor.v1.name = name;
+  tensor.v1.type = type_of(value.kind);
+  tensor.v1.data_type = DataType::kFloat16;
+  tensor.v1.quantize.definition = Definition::kUndefined;
+  tensor.v1.quantize.encoding = Encoding::kUndefined;
+  tensor.v1.rank = static_cast<uint32_t>(value.shape.size());
+  tensor.v1.dimensions = const_cast<uint32_t*>(value.shape.data());
+  tensor.v1.memory = TensorMemory::kRaw;
+  return tensor;
+}
+
+Status NodeWriter::write() {
+  for (uint32_t i = 0; i < tensors_.size(); ++i) {
+    const Status status = add_value(i);
+    if (!status.ok()) return {status.code(), format("values[%u]: ", i) + status.message()};
+  }
+  for (uint32_t i = 0; i < from_.part.nodes.size(); ++i) {
+    const Status status = add_node(i);
+    if (!status.ok()) return {status.code(), format("nodes[%u]: ", i) + status.message()};
+  }
+  return {};
+}
+
+Status NodeWriter::add_value(uint32_t index) {
+  const fb::ValueT& value = from_.value(index);
+  names_.push_back(format("v%u", index));
+  QnnTensor tensor = tensor_of(value, names_.back().c_str());
+  StaticTensor made;  // which the library copies
+  if (tensor.v1.type == TensorType::kStatic) {
+    MOTE_ASSIGN(made, static_tensor(value, part_));
+    tensor.v1.data_type = made.data_type;
+    tensor.v1.buffer = {made.bytes.data(), static_cast<uint32_t>(made.bytes.size())};
+    if (!made.scales.empty()) {
+      tensor.v1.quantize.definition = Definition::kDefined;
+      tensor.v1.quantize.encoding = Encoding::kAxisScaleOffset;
+      tensor.v1.quantize.axis = {1, static_cast<uint32_t>(made.scales.size()), made.scales.data()};
+    }
+  }
+  MOTE_RETURN_IF_ERROR(qnn_status(library_.functions.tensor_create_graph_tensor(graph_, &tensor), "make a tensor"));
+  tensor.v1.buffer = {};
+  tensor.v1.quantize = tensor_of(value, nullptr).v1.quantize;
+  tensors_[index] = tensor;
+  return {};
+}
+
+Result<QnnTensor> NodeWriter::indices(const std::string& name, DataType data_type, std::vector<uint32_t> numbers,
+                                      Shape shape) {
+  names_.push_back(name);
+  numbers_.push_back(std::move(numbers));
+  std::vector<uint32_t>& kept = numbers_.back();
+  numbers_.push_back(std::move(shape));
+  QnnTensor tensor{};
+  tensor.version = 1;
+  tensor.v1.name = names_.back().c_str();
+  tensor.v1.type = TensorType::kStatic;
+  tensor.v1.data_type = data_type;
+  tensor.v1.quantize.definition = Definition::kUndefined;
+  tensor.v1.quantize.encoding = Encoding::kUndefined;
+  tensor.v1.rank = static_cast<uint32_t>(numbers_.back().size());
+  tensor.v1.dimensions = numbers_.back().data();
+  tensor.v1.buffer = {kept.data(), static_cast<uint32_t>(kept.size() * sizeof(uint32_t))};
+  MOTE_RETURN_IF_ERROR(
+      qnn_status(library_.functions.tensor_create_graph_tensor(graph_, &tensor), "make a tensor of indices"));
+  return tensor;
+}
+
+Status NodeWriter::add_params(const fb::NodeT& node, const std::string& name, std::vector<Param>* params) {
+  const Shape& x = from_.value(node.inputs[0]).shape;
+  const auto rank = static_cast<uint32_t>(x.size());
+  switch (node.op) {
+    case fb::Op::matmul:
+      params->push_back(scalar("transpose_in0", DataType::kBool8, 0));
+      params->push_back(scalar("transpose_in1", DataType::kBool8, node.transposed ? 1 : 0));
+      return {};
+    case fb::Op::rms_norm: {
+      MOTE_ASSIGN(const QnnTensor axes, indices(name + "_axes", DataType::kUint32, {rank - 1}, {1}));
+      params->push_back(list("axes", axes));
+      params->push_back(scalar_float("epsilon", node.epsilon));
+      return {};
+    }
+    case fb::Op::softmax:
+      params->push_back(scalar("axis", DataType::kUint32, rank - 1));
+      params->push_back(scalar_float("beta", 1.0f));
+      return {};
+    case fb::Op::transpose: {
+      MOTE_ASSIGN(const QnnTensor axes, indices(name + "_perm", DataType::kUint32, node.axes, {rank}));
+      params->push_back(list("perm", axes));
+      return {};
+    }
+    case fb::Op::slice: {
+      std::vector<uint32_t> ranges;
+      for (uint32_t i = 0; i < rank; ++i) {
+        const bool is_cut = i == node.axes[0];
+        ranges.insert(ranges.end(), {is_cut ? node.begin : 0, is_cut ? node.end : x[i], 1});
+      }
+      MOTE_ASSIGN(const QnnTensor tensor, indices(name + "_ranges", DataType::kInt32, std::move(ranges), {rank, 3}));
+      params->push_back(list("ranges", tensor));
+      return {};
+    }
+    case fb::Op::concatenate: params->push_back(scalar("axis", DataType::kUint32, node.axes[0])); return {};
+    default: return {};
+  }
+}
+
+Status NodeWriter::add_node(uint32_t index) {
+  const fb::NodeT& node = *from_.part.nodes[index];
+  names_.push_back(format("n%u", index));
+  const std::string& name = names_.back();
+  std::vector<QnnTensor> inputs;
+  for (const uint32_t input : node.inputs) inputs.push_back(tensors_[input]);
+  std::vector<Param> params;
+  MOTE_RETURN_IF_ERROR(add_params(node, name, &params));
+  OpConfig op{};
+  op.version = 1;
+  op.name = name.c_str();
+  op.package = kPackage;
+  op.type = kTypes[static_cast<size_t>(node.op)];
+  op.num_params = static_cast<uint32_t>(params.size());
+  op.params = params.data();
+  op.num_inputs = static_cast<uint32_t>(inputs.size());
+  op.inputs = inputs.data();
+  op.num_outputs = 1;
+  op.outputs = &tensors_[node.output];
+  return qnn_status(library_.functions.graph_add_node(graph_, op), op.type);
+}
+
+}  // namespace mote::qnn

@@ -1,0 +1,240 @@
+"""Each op that QNN takes, lowered alone and run in Qualcomm's simulator, against eager PyTorch; what is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn.functional import gelu, silu
+
+import llm_export.capture.ops  # noqa: F401  registers mote::
+from backends.qnn import blob
+from backends.qnn.graph_builder import GraphBuilder
+from backends.qnn.lowering import OPS, QnnBackend
+from backends.qnn.refusals import Refusal
+from llm_export.partition.backend import Subgraph
+from llm_export.program.instructions import Instruction, LoweredMethod, Value
+from llm_export.program.specs import StateSpec, TileScales, WeightSpec
+from tests.backends.parts import ROOT, Part, T, Typed, assert_near, dims, linear_attributes, numbers, quantised, random
+
+mote = torch.ops.mote
+TOLERANCE = 3e-3  # of float16, whose sums are float16 too
+X = (1, 7, 64)
+HEADS = (1, 3, 7, 32)
+UNARY = {
+    "sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu, "neg": torch.neg, "exp": torch.exp,
+    "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "abs": torch.abs, "silu": silu, "gelu": gelu,
+}  # fmt: skip
+BINARY = ("add", "sub", "mul", "div", "maximum", "minimum")
+FUNCTIONS = {
+    "silu": silu, "gelu": gelu, "gelu_tanh": lambda x: gelu(x, approximate="tanh"), "relu": torch.relu,
+    "sigmoid": torch.sigmoid, "identity": lambda x: x, "relu_squared": lambda x: x.relu().square(),
+}  # fmt: skip
+
+
+def slice_attributes(dim: int, start: int, end: int, step: int = 1) -> dict:
+    return {"dim": dims(dim), "start": dims(start), "end": dims(end), "step": dims(step)}
+
+
+def linear_case(weight, norm: str = "none"):
+    dense = weight.float() if isinstance(weight, torch.Tensor) else weight.dequantize()
+    bias, gains = random(96), random(64, seed=1)
+    part = Part(
+        "mote.linear", [X, weight, bias, (1, 7, 96), gains if norm == "rms" else None], (1, 7, 96),
+        linear_attributes("float", norm, 1 if norm == "rms" else 0),
+    )  # fmt: skip
+
+    def expected(x, residual):
+        x = mote.rms_norm(x, gains, eps=1e-5, unit_offset=1) if norm == "rms" else x
+        return x @ dense.T + bias + residual
+
+    return part, expected
+
+
+def gated_case(function: str):
+    weight = quantised(random(80, 64), 4, 32)
+    attributes = {**linear_attributes("float"), "function": function}
+    part = Part("mote.gated_linear", [X, weight, random(80), None], (1, 7, 40), attributes)
+
+    def expected(x):
+        gates, ups = (x @ weight.dequantize().T + random(80)).chunk(2, -1)
+        return FUNCTIONS[function](gates) * ups
+
+    return part, expected
+
+
+def rope_case(layout: str, rotated: int):
+    part = Part("mote.rope", [HEADS, (1, 7, rotated), (1, 7, rotated)], HEADS, {"layout": layout})
+    return part, lambda x, cos, sin: mote.rope(x, cos, sin, layout=layout)
+
+
+# name: a part, and what PyTorch gives for its inputs
+CASES = {
+    **{name: (Part(f"aten.{name}", [X], X), function) for name, function in UNARY.items()},
+    "gelu tanh": (Part("aten.gelu", [X], X, {"approximate": "tanh"}), FUNCTIONS["gelu_tanh"]),
+    **{name: (Part(f"aten.{name}", [X, (7, 1)], X), getattr(torch, name)) for name in BINARY},
+    "mul number": (Part("aten.mul", [X, 1.5], X), lambda x: 1.5 * x),
+    "add vector": (Part("aten.add", [X, random(64)], X), lambda x: x + random(64)),
+    "view": (Part("aten.view", [X], (1, 7, 4, 16), {"size": dims(1, 7, 4, 16)}), lambda x: x.view(1, 7, 4, 16)),
+    "unsqueeze": (Part("aten.unsqueeze", [X], (1, 1, 7, 64), {"dim": dims(0)}), lambda x: x[None]),
+    "squeeze": (Part("aten.squeeze", [X], X[1:], {"dims": dims(0)}), lambda x: x[0]),
+    "clone": (Part("aten.clone", [X], X), torch.clone),
+    "_to_copy": (Part("aten._to_copy", [X], X), torch.clone),
+    "permute": (Part("aten.permute", [HEADS], (1, 7, 3, 32), {"dims": dims(0, 2, 1, 3)}), lambda x: x.transpose(1, 2)),
+    "slice": (Part("aten.slice", [X], (1, 1, 64), slice_attributes(1, 6, 7)), lambda x: x[:, 6:]),
+    "select": (Part("aten.select", [X], (7, 64), {"dim": dims(0), "index": dims(0)}), lambda x: x[0]),
+    "cat": (Part("aten.cat", [X, (1, 7, 3)], (1, 7, 67), {"dim": dims(2)}), lambda x, y: torch.cat((x, y), -1)),
+    "softmax": (Part("aten.softmax", [X], X, {"dim": dims(2)}), lambda x: x.softmax(-1)),
+    "bmm": (Part("aten.bmm", [(3, 7, 16), (3, 16, 9)], (3, 7, 9)), torch.bmm),
+    "rms_norm": (
+        Part("mote.rms_norm", [X, random(64)], X, {"eps": numbers(1e-6), "unit_offset": dims(1)}),
+        lambda x: mote.rms_norm(x, random(64), eps=1e-6, unit_offset=1),
+    ),
+    "rms_norm alone": (
+        Part("mote.rms_norm", [X, None], X, {"eps": numbers(1e-6), "unit_offset": dims(0)}),
+        lambda x: mote.rms_norm(x, None, eps=1e-6),
+    ),
+    "linear": linear_case(random(96, 64), "rms"),
+    "linear float16": linear_case(random(96, 64).half()),
+    "linear 4 bits": linear_case(quantised(random(96, 64), 4, 32)),
+    "linear 4 bits, signed": linear_case(quantised(random(96, 64), 4, 32, signed=True)),
+    "linear 8 bits": linear_case(quantised(random(96, 64), 8, 32)),
+    "linear 8 bits, a scale a row": linear_case(quantised(random(96, 64), 8, 32, True)),
+    **{f"gated_linear {function}": gated_case(function) for function in FUNCTIONS},
+    **{
+        f"rope {layout} {rotated}": rope_case(layout, rotated)
+        for layout in ("half", "half_flipped", "interleaved")
+        for rotated in (24, 32)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_op(name, qnn):
+    part, expected = CASES[name]
+    method = part.subgraph.method
+    shapes = [[size.constant for size in method.values[i].shape] for i in method.inputs]
+    inputs = [random(*shape, seed=i) for i, shape in enumerate(shapes)]
+    if name in ("sqrt", "rsqrt", "div"):
+        inputs[-1] = inputs[-1].abs() + 0.5
+    # Inputs reach the device as float16, so that much is not the op's.
+    inputs = [x.half().float() for x in inputs]
+    assert_near(part.run(QnnBackend(), 1, inputs), expected(*inputs), TOLERANCE)
+
+
+def test_every_op_has_a_case():
+    """Attention has states: test_models.py compares it, alone and among others."""
+    tried = {part.subgraph.method.instructions[0].op for part, _ in CASES.values()}
+    assert {*OPS} == tried | {"mote.attention"}
+
+
+def test_enumerations_are_those_of_the_schema():
+    schema = re.sub(r"//[^\n]*", "", (ROOT / "backends/qnn/schema.fbs").read_text())
+    for kind in (blob.ValueKind, blob.WeightForm, blob.Op):
+        words = re.search(rf"enum {kind.__name__} : ubyte {{([^}}]*)}}", schema)[1]
+        assert [word.split("=")[0].strip() for word in words.split(",")] == [each.name for each in kind]
+
+
+def attention(inputs=(), state=None, **attributes) -> Part:
+    """An attention over one state, with changes that make it another."""
+    state = state or StateSpec("s", "kv_cache", 1, 32, 32, 0, 0, ())
+    operands = [HEADS, (1, 1, 7, 32), (1, 1, 7, 32), Typed((1, 7), torch.int64), *[None] * 4]
+    operands = [*operands[: 8 - len(inputs)], *inputs]
+    usual = {"window": 0, "bidirectional": 0, "chunked": 0, "stride": 1, "value_dim": 0, "state": 0}
+    words = {name: dims(value) for name, value in {**usual, **attributes}.items()}
+    words |= {"scale": numbers(0.2), "softcap": numbers(0.0)}
+    part = Part("mote.attention", operands, (1, 7, 3, 32), words)
+    part.subgraph = replace(part.subgraph, states=(state,))
+    return part
+
+
+def tied_positions() -> Part:
+    part = attention()
+    part.subgraph.method.inputs.remove(3)
+    return part
+
+
+def given_out_twice() -> Part:
+    part = Part("aten.abs", [X], X)
+    part.subgraph.method.outputs *= 2
+    return part
+
+
+def computed_weight() -> Part:
+    return Part("mote.linear", [X, (96, 64)], (1, 7, 96), linear_attributes("float"))
+
+
+def linear_of(weight, activations: str = "float") -> Part:
+    return Part("mote.linear", [X, weight], (1, 7, 96), linear_attributes(activations))
+
+
+def half_scales() -> Part:
+    part = linear_of(quantised(random(96, 64), 4, 32))
+    part.specs[0] = replace(part.specs[0], scales=TileScales(32))
+    return part
+
+
+REFUSED = [
+    ("QNN has no such op here", Part("aten.cumsum", [X], X, {"dim": dims(1)})),
+    ("calls of any length", Part("aten.abs", [(1, T, 8)], (1, T, 8))),
+    ("dtype int64", Part("aten.add", [X, X], X, dtype=torch.int64)),
+    ("rank 6: must be 1 to 5", Part("aten.abs", [(1,) * 6], (1,) * 6)),
+    ("the number 100000.0: float16 holds up to 65504", Part("aten.mul", [X, 1e5], X)),
+    ("a value is given out twice, or as it came in", given_out_twice()),
+    ("a weight that is computed", computed_weight()),
+    ("a weight where an activation is needed", Part("aten.abs", [random(8)], (8,))),
+    ("a weight of dtype int64 and rank 1", Part("aten.add", [X, torch.arange(64)], X)),
+    ("a weight with float16 scales", half_scales()),
+    ("inputs that are rounded to int8", linear_of(random(96, 64), "int8")),
+    ("function swish", Part("mote.gated_linear", [X, random(80, 64), None, None], (1, 7, 40),
+                            {**linear_attributes("float"), "function": "swish"})),
+    ("two constants", Part("aten.add", [1.5, random(8)], (8,))),
+    ("a shape that is not computed so", Part("aten.add", [X, (1, 7, 63)], X)),
+    ("a slice with steps", Part("aten.slice", [X], (1, 7, 32), slice_attributes(2, 0, 64, 2))),
+    ("not over the last dimension", Part("aten.softmax", [X], X, {"dim": dims(1)})),
+    ("a state of kind recurrent, or with sink positions",
+     attention(state=StateSpec("s", "recurrent", 0, 0, 0, 0, 0, (1, 2)))),
+    ("positions that the part computes", tied_positions()),
+    ("attention with sinks", attention(inputs=[(3,), None, None, None])),
+    ("attention with chunked", attention(chunked=1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "part"), REFUSED, ids=[text for text, _ in REFUSED])
+def test_refuses_with_a_reason(text, part):
+    assert QnnBackend().refusal(part.subgraph) == text
+
+
+def test_refuses_what_no_context_holds():
+    """Three weights of 2 GB, of which only the sizes matter."""
+    width = 1 << 15
+    specs = [WeightSpec((f"w{i}",), (width, width), torch.float16) for i in range(3)]
+    values = [Value("input", torch.float32, dims(1, 1, width))]
+    values += [Value("weight", torch.float16, dims(width, width), weight=i) for i in range(3)]
+    values += [Value("activation", torch.float32, dims(1, 1, width)) for _ in range(3)]
+    steps = [Instruction("mote.linear", [(0, 4, 5)[i], 1 + i], [4 + i], linear_attributes("float")) for i in range(3)]
+    method = LoweredMethod("large", values, [0], ["x"], [6], steps)
+    assert QnnBackend().refusal(Subgraph(method, specs, {})) == "weights of 6.0 GB in one part: a context holds 4"
+
+
+def test_every_reason_is_given_by_a_test():
+    patterns = [re.sub(r"\\{\w+\\}", ".*", re.escape(refusal.value)) for refusal in Refusal]
+    texts = [text for text, _ in REFUSED] + ["weights of 6.0 GB in one part: a context holds 4"]
+    assert all(any(re.fullmatch(pattern, text) for text in texts) for pattern in patterns)
+
+
+def test_slots_and_lengths_that_cannot_be():
+    with pytest.raises(ValueError, match="context_length = 0: must be at least 1"):
+        QnnBackend(0)
+    assert QnnBackend(64).counts_for(4096, ()) == (32,)
+    assert QnnBackend(16).counts_for(4096, ()) == (16,)
+
+
+def test_a_mask_is_made_once_for_layers_that_see_as_much():
+    graph = GraphBuilder(attention().subgraph, 16)
+    for _ in range(2):
+        graph.once(blob.Value(blob.ValueKind.mask, (1, 1, 7, 23), window=0))
+    graph.once(blob.Value(blob.ValueKind.mask, (1, 1, 7, 23), window=5))
+    assert [value.window for value in graph.part.values] == [0, 5]
