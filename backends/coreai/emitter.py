@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ..tensor_ops.emitter import FLOAT, Author, Emitter, Tensor
 
 
-class CoreaiAuthor(Author):
+class CoreaiAuthor(Author, Protocol):
     def splat(self, value: float, shape: Sequence[int], dtype: str) -> Any: ...
     def composite(
         self, key: tuple, operands: Mapping[str, Any], attributes: Mapping[str, str], body: Callable[..., Any]

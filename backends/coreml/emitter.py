@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..tensor_ops.refusals import Refusal
 MAX_RANK = 5
 
 
-class CoremlAuthor(Author):
+class CoremlAuthor(Author, Protocol):
     def kept(self, state: str, value: Any) -> Any: ...
 
 

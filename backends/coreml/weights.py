@@ -114,7 +114,7 @@ class CoremlWeights(Weights):
         """Rows of a weight of floats."""
         dtype, data = self._floats(spec)
         whole = lambda: data().view(dtype).reshape(spec.shape)  # noqa: E731
-        return self._part(emitter, spec, "floats", piece, dtype, whole, spec.shape[-1])
+        return self._part(emitter, spec, "", piece, dtype, whole, spec.shape[-1])
 
     def _part(
         self,
@@ -128,7 +128,7 @@ class CoremlWeights(Weights):
     ) -> Tensor:
         """Rows of a constant of so many columns, or matrices of a stack."""
         shape = (piece.stop - piece.start, *spec.shape[1:-1], width)
-        name = part if shape[0] == spec.shape[0] else f"{part}{piece.start}"
+        name = part if shape[0] == spec.shape[0] else f"{part or 'rows'}{piece.start}"
         return self._stored(emitter, spec, name, dtype, lambda: whole()[piece], shape)
 
     def _floats(self, spec: WeightSpec) -> tuple[str, Callable[[], np.ndarray]]:

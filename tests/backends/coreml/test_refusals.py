@@ -15,11 +15,9 @@ from backends.coreml.lowering import ASSET, CoremlBackend
 from backends.coreml.vendor import MODEL, WEIGHTS
 from backends.tensor_ops.reference import Reference
 from llm_export import api
-from llm_export.errors import ArgumentError, FileError, ProgramError
+from llm_export.errors import ArgumentError, FileError
 from tests.backends.parts import ROOT, Part, dims, linear_attributes, numbers, quantised, random
 from tests.backends.tensor_ops.cases import stored_bytes
-from tests.backends.tensor_ops.sessions import CONTEXT, COUNTS
-from tests.contracts.architectures import save_tiny_checkpoint
 
 
 def test_what_is_taken_needs_no_package(monkeypatch):
@@ -55,16 +53,6 @@ def test_a_package_that_is_missing_or_another(found, said, tmp_path, monkeypatch
 def test_arguments_that_do_not_go_together(arguments, said, tmp_path, coreml):
     with pytest.raises(ArgumentError, match=said):
         api.export(tmp_path, tmp_path / "model.mote", **{"backends": "coreml", **arguments})
-
-
-def test_a_model_of_which_not_all_is_taken(tmp_path, coreml):
-    """llama with dynamic RoPE: its frequencies depend on the call."""
-    save_tiny_checkpoint("llama-dynamic", tmp_path / "checkpoint")
-    with pytest.raises(ProgramError, match=r"coreml: does not take aten\.amax of .* asset must hold the whole model"):
-        api.export(
-            tmp_path / "checkpoint", tmp_path / "model.mote", backends=[CoremlBackend(CONTEXT, COUNTS)], check="off"
-        )
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
 LINEAR = Part("mote.linear", [(2, 64), quantised(random(32, 64), 4, 32), None, None, None], (2, 32),
@@ -117,9 +105,9 @@ def test_packages_that_are_damaged(tmp_path, coreml):
 def test_other_libraries_stay_as_they_were(coreml):
     """Core ML's package looks for converters' libraries while it is imported: here it finds none, others still do."""
     script = (
-        "from backends.coreml.vendor import package; package(); import sys, transformers, torch;"
-        "assert transformers.utils.is_torch_available() and torch.ones(2).sum() == 2;"
-        "assert 'coremltools.converters.mil.frontend.torch.load' not in sys.modules"
+        "from backends.coreml.vendor import package; package(); import sys, importlib.util;"
+        "assert not {'torch', 'transformers', 'executorch'} & set(sys.modules);"
+        "assert importlib.util.find_spec('torch') and importlib.util.find_spec('transformers')"
     )
     result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-2000:]
