@@ -54,6 +54,7 @@ $(STAMPS)/test-packages: pyproject.toml $(STAMPS)/build
 	@$(PIP) install --group test
 	@$(PIP) install --no-deps executorch==1.5.1 && rm -f $(BIN)/flatc
 	@$(PIP) install coreai-core==1.0.0b3 || echo "Core AI's package is not there for this system: its tests are skipped"
+	@$(PIP) install coremltools==9.0 || echo "Core ML's package is not there for this system: its tests are skipped"
 	@touch $@
 
 # Without a way to npm's registry the rest still works, and `mote serve` says what it lacks.

@@ -12,13 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-NAMES = {"xnnpack": "XNNPACK", "vulkan": "Vulkan", "coreai": "Core AI", "qnn": "QNN"}
+NAMES = {"xnnpack": "XNNPACK", "vulkan": "Vulkan", "coreai": "Core AI and Core ML", "qnn": "QNN"}
 
 
 def table(backend: str) -> str:
     """Returns the Markdown between a backend's markers in docs/backends.md."""
-    ops = importlib.import_module(f"backends.{backend}.lowering").OPS
-    refusals = importlib.import_module(f"backends.{backend}.refusals").Refusal
+    lowering = importlib.import_module(f"backends.{backend}.lowering")
+    ops, refusals = lowering.OPS, lowering.Refusal
     lines = [f"| op | taken by {NAMES[backend]}, but for |", "|---|---|"]
     for entry in dict.fromkeys(ops.values()):
         names = ", ".join(f"`{op}`" for op, other in ops.items() if other is entry)

@@ -4,62 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from llm_export.errors import ArgumentError
-from llm_export.partition.backend import Backend, Blob, Read, Subgraph
-from llm_export.program.specs import StateSpec
+from llm_export.partition.backend import Subgraph
 
-from . import attention, elements, products, recurrences, rows, views  # noqa: F401  register their ops
-from .asset import SUFFIX, emit, write
-from .emitter import Emitter
-from .function import Function
-from .refusals import MAX_UNROLLED, Refusal
-from .registry import OPS
-from .vendor import check_installed
-from .weights import Weights
+from ..tensor_ops.function import Function
+from ..tensor_ops.lowering import TensorOpsBackend, handles_of, named
+from ..tensor_ops.reference import Asset
+from ..tensor_ops.refusals import Refusal
+from ..tensor_ops.registry import OPS
+from .emitter import CoreaiEmitter
+from .vendor import PROGRAM, AssetBuilder, Interpreter, check_installed
+from .weights import CoreaiWeights
 
-CONTEXT_LENGTH = 4096
-TOKEN_COUNTS = (16, 128)
+__all__ = ["OPS", "CoreaiBackend", "Refusal"]
+
+ASSET = Asset("Core AI", ".aimodel", (PROGRAM,))
 
 
-class CoreaiBackend(Backend):
-    """Runs whole decoders on Apple's accelerators, with caches of a fixed size.
-
-    context_length: positions that caches hold, at most   token_counts: of the calls that prompts are divided into
-    """
+class CoreaiBackend(TensorOpsBackend):
+    """Runs whole decoders on Apple's accelerators (iOS and macOS 27)."""
 
     name = "coreai"
-    owns_states = True
-    asset_suffix = SUFFIX
-    takes_rotated_inputs = False
-    takes_rounded_inputs = False
-
-    def __init__(self, context_length: int = CONTEXT_LENGTH, token_counts: Sequence[int] = TOKEN_COUNTS):
-        if context_length < 1:
-            raise ArgumentError(f"coreai: context_length = {context_length}: must be at least 1")
-        self.context_length, self.token_counts = context_length, tuple(token_counts)
+    asset_suffix = ASSET.suffix
+    asset = ASSET
+    emitter, weights = CoreaiEmitter, CoreaiWeights
 
     def check_installed(self) -> None:
         check_installed()
 
-    def counts_for(self, most: int, states: Sequence[StateSpec]) -> tuple[int, ...]:
-        if any(state.kind == "recurrent" for state in states):
-            most = min(most, MAX_UNROLLED)
-        most = min(most, self.context_length)
-        return tuple(count for count in self.token_counts if count <= most) or (most,) * (most > 1)
+    def write(
+        self, parts: Sequence[Subgraph], weights: CoreaiWeights, folder: Path, context_length: int
+    ) -> dict[str, Function]:
+        builder = AssetBuilder()
+        emitter = CoreaiEmitter(builder)
+        functions = named([Function(part, emitter, weights, context_length) for part in parts])
+        with builder.building():
+            for name, function in functions.items():
+                _add(builder, name, function)
+        builder.save(folder)
+        return functions
 
-    def lower(self, subgraph: Subgraph) -> Blob:
-        if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
-            raise Refusal.OP.of()
-        emit(Function(subgraph, Emitter(), Weights(), self.context_length))
-        return Blob(b"", ())
+    def interpreter(self, folder: Path) -> Interpreter:
+        return Interpreter(folder)
 
-    def assemble(
-        self, parts: Sequence[Subgraph], read: Read, folder: Path, name: str, context_length: int
-    ) -> list[bytes]:
-        return write(parts, read, folder, name, min(self.context_length, context_length))
 
-    def open_model(self, path: Path, folder: Path | None = None):
-        from .executor import Model
+def _add(builder: AssetBuilder, name: str, function: Function) -> None:
+    def body(handles: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        outputs = handles_of(function, handles)
+        return outputs, {state: tensor.handle for state, tensor in function.states.items()}
 
-        return Model(path, folder)
+    builder.function(
+        name,
+        [(port.name, port.shape, port.dtype) for port in function.inputs()],
+        [(port.name, port.shape, port.dtype) for port in function.state_inputs()],
+        body,
+    )

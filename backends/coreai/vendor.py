@@ -29,6 +29,7 @@ INSTALL = (
     "pip install 'mote-llm[coreai]', which there is for macOS 26 on Apple silicon and for Linux on x86-64 with glibc "
     "2.34 or later"
 )
+PROGRAM = "main.mlirb"  # holds all of an asset, weights included
 PLAIN = ("float32", "float16", "int32", "int8")  # dtypes that numpy has too
 INLINE_ELEMENTS = 16  # constants with more of them get a name, or their bytes would differ from run to run
 # Files below 16 KB do not load where resources ask for more.
@@ -219,8 +220,9 @@ class AssetBuilder:
     def _concat(self, operands: Sequence[Any], shape: Sequence[int], dtype: str, axis: int) -> Any:
         return self._coreai.au.concat(self._scalar(axis), list(operands))
 
-    def _gather_nd(self, operands: Sequence[Any], shape: Sequence[int], dtype: str) -> Any:
-        return self._coreai.au.gather_nd(*operands)
+    def _rows(self, operands: Sequence[Any], shape: Sequence[int], dtype: str) -> Any:
+        table, indices = operands
+        return self._coreai.au.gather_nd(table, self._coreai.au.reshape(indices, self._ints(shape[0], 1)))
 
     def _gather_along_axis(self, operands: Sequence[Any], shape: Sequence[int], dtype: str, axis: int) -> Any:
         return self._coreai.au.gather_along_axis(*operands, self._scalar(axis))

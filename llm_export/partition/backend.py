@@ -126,8 +126,11 @@ class Backend(ABC):
         """
         raise NotImplementedError
 
-    def open_model(self, path: Path, folder: Path) -> Any:
-        """The file with its asset, to be checked on this machine: has tokenize and session as llm_runner's Model."""
+    def open_model(self, path: Path, folder: Path | None = None) -> Any:
+        """The file with its asset, to be checked on this machine: has tokenize and session as llm_runner's Model.
+
+        folder: the asset, if it is not yet where the file says
+        """
         raise NotImplementedError
 
     def refusal(self, node: Subgraph) -> str | None:

@@ -13,6 +13,7 @@ from llm_export.program.instructions import CPU
 # The class of each backend, in a module of llm_export.backends.
 CLASSES = {
     "coreai": ("coreai.lowering", "CoreaiBackend"),
+    "coreml": ("coreml.lowering", "CoremlBackend"),
     "qnn": ("qnn.lowering", "QnnBackend"),
     "vulkan": ("vulkan.lowering", "VulkanBackend"),
     "xnnpack": ("xnnpack.lowering", "XnnpackBackend"),

@@ -1,4 +1,4 @@
-"""`mote verify --backend coreai` where the runner has no such backend: golden samples on Apple's interpreter."""
+"""`mote verify` for backends that write an asset beside the file: golden samples on an interpreter, on this machine."""
 
 from __future__ import annotations
 
@@ -10,41 +10,46 @@ import click
 
 from mote.extras import check_installed
 
-TARGET = "coreai"
+INTERPRETERS = {"coreai": "the interpreter of coreai-core", "coreml": "Mote's interpreter of MIL"}
 MISMATCH = 1  # exit status
 
 
 def asked_for(arguments: Sequence[str]) -> bool:
-    """Whether the words of `mote verify` name this backend."""
+    """Whether the words of `mote verify` name such a backend."""
+    return _target(arguments) in INTERPRETERS
+
+
+def _target(arguments: Sequence[str]) -> str:
     named = [b for a, b in zip(arguments, arguments[1:], strict=False) if a == "--backend"]
     named += [word.partition("=")[2] for word in arguments if word.startswith("--backend=")]
-    return TARGET in named
+    return next((name for name in named if name in INTERPRETERS), "")
 
 
 def replay_samples(words: Sequence[str]) -> int:
     """Does what the words of `mote verify` ask for. Returns: the exit status. Errors: MoteError"""
-    check_installed("export", "mote verify --backend coreai")
+    target = _target(words)
+    check_installed("export", f"mote verify --backend {target}")
     files = [word for word in words if word.endswith(".mote")]
     if len(files) != 1:
-        raise click.UsageError("mote verify --backend coreai: must name one .mote file")
-    return run(Path(files[0]), "--json" in words)
+        raise click.UsageError(f"mote verify --backend {target}: must name one .mote file")
+    return run(Path(files[0]), target, "--json" in words)
 
 
-def run(path: Path, as_json: bool) -> int:
+def run(path: Path, target: str, as_json: bool) -> int:
     """Prints a report. Returns: the exit status. Errors: MoteError"""
-    from llm_export.backends.coreai.executor import Model
+    from llm_export.partition.targets import find_backend
 
-    model = Model(path)
+    model = find_backend(target).open_model(path)
     try:
         samples = [_replay(model, sample) for sample in model.samples if not sample.method]
     finally:
         model.close()
     passed = all(sample["passed"] for sample in samples)
-    report = {"passed": passed, "samples": samples, "target": TARGET, "runs_on": "the interpreter of coreai-core"}
+    report = {"passed": passed, "samples": samples, "target": target, "runs_on": INTERPRETERS[target]}
     if as_json:
         click.echo(json.dumps(report, indent=2))
         return 0 if passed else MISMATCH
-    click.echo(f"runs on {TARGET}, by the interpreter of coreai-core: a device may compute otherwise")
+    click.echo(f"runs on {target}, by {INTERPRETERS[target]}: a device may compute otherwise")
     for sample in samples:
         result = "ok" if sample["passed"] else "DIFFERS"
         click.echo(

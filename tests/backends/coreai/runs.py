@@ -15,13 +15,12 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[3]
-PREFILL, DECODE, REWOUND = 7, 4, 3
 
 
 def in_a_process(jobs: Sequence[dict]) -> list[dict[str, np.ndarray]]:
     """Each job: {"file": path, "ids": [..], "prefill": of how many, or absent}.
 
-    Returns: what `of_file` gives, of all up to one at which the process ended
+    Returns: what `of_model` gives, of all up to one at which the process ended
     """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "jobs.json"
@@ -34,27 +33,11 @@ def in_a_process(jobs: Sequence[dict]) -> list[dict[str, np.ndarray]]:
         return found
 
 
-def rows(session, ids: Sequence[int], prefill: int = PREFILL) -> np.ndarray:
-    """Logits of a prompt's last token, of tokens one by one, and of several at once."""
-    first = prefill + DECODE
-    found = [session.prefill(ids[:prefill])]
-    found += [session.decode(id) for id in ids[prefill:first]]
-    found += list(session.verify(ids[first:]))
-    return np.stack(found)
+def of_file(path: Path, **job) -> dict[str, np.ndarray]:
+    from backends.coreai.lowering import CoreaiBackend
+    from tests.backends.tensor_ops.sessions import of_model
 
-
-def of_file(path: Path, ids: Sequence[int], prefill: int = PREFILL) -> dict[str, np.ndarray]:
-    """Logits, and the same after the session has gone back."""
-    from backends.coreai.executor import Model
-
-    model = Model(path)
-    session = model.session(context_length=len(ids))
-    found = {"logits": rows(session, ids, prefill)}
-    back = 0 if model.has_recurrent else REWOUND
-    session.rewind(back)
-    found["again"] = rows(session, ids[back:], prefill - back)
-    model.close()
-    return found
+    return of_model(CoreaiBackend().open_model(path), **job)
 
 
 if __name__ == "__main__":

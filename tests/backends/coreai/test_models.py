@@ -9,53 +9,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from backends.coreai.asset import PROGRAM
 from backends.coreai.lowering import CoreaiBackend
+from backends.coreai.vendor import PROGRAM
 from llm_export import api
 from llm_runner import BackendError, Model
 from mote.cli import main
-from tests.backends.coreai.runs import PREFILL, in_a_process, rows
+from tests.backends.coreai.runs import in_a_process
 from tests.backends.models import ALL
-from tests.contracts.architectures import save_tiny_checkpoint
+from tests.backends.tensor_ops.sessions import (
+    CONTEXT,
+    COUNTS,
+    MAX_RELATIVE_ERROR,
+    PREFILL,
+    errors,
+    export,
+    ids_of,
+    on_the_cpu,
+    refusal,
+)
 from tests.contracts.draft_heads import save_with_head
 from tests.demo import CHECKPOINT
-
-MAX_RELATIVE_ERROR = 2e-3  # largest |a - b| over largest |b|
-COUNTS = (4,)  # of the calls of prompts
 
 # Some of each family.
 SOME = ["gpt_oss", "lfm2_moe"]
 TYPES = ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME
-
-
-def ids_of(count: int, vocabulary: int = 120) -> list[int]:
-    return torch.randint(3, vocabulary, (count,), generator=torch.Generator().manual_seed(1)).tolist()
-
-
-def on_the_cpu(path: Path, ids: list[int], prefill: int = PREFILL) -> np.ndarray:
-    options = {"context_length": len(ids), "threads": 2, "prefill_chunk": 4, "kv_dtype": "float32"}
-    with Model.load(path, backend="cpu") as model, model.session(**options) as session:
-        return rows(session, ids, prefill)
-
-
-def errors(found: np.ndarray, expected: np.ndarray) -> float:
-    assert found.shape == expected.shape
-    return float(np.abs(found - expected).max() / np.abs(expected).max())
-
-
-def export(name: str, folder: Path, recipe: str) -> tuple[Path, Path]:
-    """The same checkpoint for the CPU and for Core AI."""
-    save_tiny_checkpoint(name, folder / "checkpoint")
-    cpu, coreai = folder / "cpu.mote", folder / "coreai.mote"
-    api.export(folder / "checkpoint", cpu, check="off", recipe=recipe)
-    report = api.export(
-        folder / "checkpoint", coreai, backends=[CoreaiBackend(64, COUNTS)], check="off", recipe=recipe
-    )
-    assert not report.refusals, {(refusal.op, refusal.reason) for refusal in report.refusals}
-    assert all(taken == total for taken, total in report.num_delegated.values())
-    return cpu, coreai
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +41,7 @@ def results(coreai, demo, demo_cpu, tmp_path_factory) -> dict[str, tuple[dict[st
     """What Core AI and the CPU give for each model. One process runs all: to start one takes longer than to run one."""
     files = {"demo": (demo_cpu, demo)}
     for name in TYPES:
-        files[name] = export(name, tmp_path_factory.mktemp(name), "4w")
+        files[name] = export(name, tmp_path_factory.mktemp(name), CoreaiBackend(CONTEXT, COUNTS))
     texts = [(ids_of(160, 4000), 150) if name == "demo" else (ids_of(15), PREFILL) for name in files]
     given = list(zip(files.values(), texts, strict=True))
     found = in_a_process([{"file": asset, "ids": ids, "prefill": count} for (_, asset), (ids, count) in given])
@@ -127,27 +105,18 @@ def test_an_asset_that_was_changed_or_moved_is_refused(demo, tmp_path, capfd):
     content = bytearray((asset / PROGRAM).read_bytes())
     content[len(content) // 2] ^= 1
     (asset / PROGRAM).write_bytes(content)
-    assert refusal(capfd, "verify", file, "--backend", "coreai").endswith(
+    assert refusal(main, capfd, "verify", file, "--backend", "coreai").endswith(
         "is not the one that it was exported with: export again, or put the right one there"
     )
     shutil.move(asset, tmp_path / "other.aimodel")
-    assert refusal(capfd, "verify", file, "--backend", "coreai").endswith(
+    assert refusal(main, capfd, "verify", file, "--backend", "coreai").endswith(
         "demo.aimodel is not there: keep it beside the file, under this name"
     )
 
 
-def refusal(capfd, *arguments) -> str:
-    """What the command says, in one line."""
-    capfd.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert ended.value.code == 2
-    return " ".join(capfd.readouterr().err.split())
-
-
 def test_a_head_for_multi_token_prediction_is_left_out(coreai, tmp_path):
     save_with_head("qwen3_5_text", tmp_path / "checkpoint")
-    backends = [CoreaiBackend(64, (4,))]
+    backends = [CoreaiBackend(CONTEXT, COUNTS)]
     report = api.export(
         tmp_path / "checkpoint", tmp_path / "m.mote", backends=backends, recipe="none", check="off", tokenizer=False
     )

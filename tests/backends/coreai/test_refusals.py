@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from backends.coreai import vendor
-from backends.coreai.asset import Reference
-from backends.coreai.lowering import CoreaiBackend
+from backends.coreai.lowering import ASSET, CoreaiBackend
+from backends.tensor_ops.reference import Reference
 from llm_export import api
 from llm_export.errors import ArgumentError, FileError, ProgramError
 from llm_export.program.specs import StateSpec
@@ -39,7 +39,7 @@ def grows() -> Part:
 
 
 EXAMPLES = [
-    ("Core AI has no such op here", Part("aten.isinf", [SHAPE], SHAPE)),
+    ("it has no such op here", Part("aten.isinf", [SHAPE], SHAPE)),
     ("calls of any length", grows()),
     ("dtype float16", Part("aten.abs", [Typed(SHAPE, torch.float16)], Typed(SHAPE, torch.float16))),
     ("a weight that is computed",
@@ -116,13 +116,13 @@ REFERENCE = Reference("a.aimodel", "00", "decode", 16, (), (), ())
      ({"other": 1}, "is no reference to a Core AI asset")],
 )  # fmt: skip
 def test_references_come_from_files(changed, said):
-    assert Reference.of_bytes(REFERENCE.to_bytes(), "file") == REFERENCE
+    assert Reference.of_bytes(REFERENCE.to_bytes(), "file", ASSET) == REFERENCE
     fields = json.loads(REFERENCE.to_bytes()) | changed
     with pytest.raises(FileError, match=said):
-        Reference.of_bytes(json.dumps(fields).encode(), "file")
+        Reference.of_bytes(json.dumps(fields).encode(), "file", ASSET)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b"3", b"[" * 100_000])
 def test_bytes_that_are_no_reference(data):
     with pytest.raises(FileError, match="is no reference to a Core AI asset"):
-        Reference.of_bytes(data, "file")
+        Reference.of_bytes(data, "file", ASSET)

@@ -8,7 +8,7 @@ MAX_UNROLLED = 32  # tokens of a recurrence, which is written out
 
 
 class Refusal(Reason):
-    OP = "Core AI has no such op here"
+    OP = "it has no such op here"
     LENGTH = "calls of any length"
     DTYPE = "dtype {dtype}"
     COMPUTED_WEIGHT = "a weight that is computed"
@@ -19,4 +19,5 @@ class Refusal(Reason):
     STATE = "a state of kind {kind}"
     INPUT = "{name} that the part computes"
     RECURRENCE = f"a recurrence over {{tokens}} tokens at once: must be at most {MAX_UNROLLED}"
+    RANK = "a tensor of {rank} axes: Core ML has at most 5"
     PART = "a scatter over a part of the other axes"

@@ -112,7 +112,7 @@ def gather(f: Function, instruction: Instruction) -> None:
 
 @op("aten.scatter", refuses=(Refusal.PART,))
 def scatter(f: Function, instruction: Instruction) -> None:
-    """Of equal indices, what Core AI writes is not said: models scatter to places that differ."""
+    """Of equal indices, what a vendor writes is not said: models scatter to places that differ."""
     x, index, source = (f.operand(position) for position in instruction.inputs)
     e = f.emitter
     kind = INTEGER if x.dtype == BOOLEAN else x.dtype

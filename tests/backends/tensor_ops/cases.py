@@ -1,20 +1,17 @@
-"""Single instructions for Core AI, with what PyTorch computes for each; all are functions of one asset.
-
-As a program: runs them, and writes what they give. Argument: a folder
-"""
+"""Single instructions for backends that write assets, with what PyTorch computes for each; all become one asset."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from backends.tensor_ops.executor import Interpreter
+from backends.tensor_ops.reference import Reference
 from llm_export.capture import ops, recurrent_ops, sparse_ops
 from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Numbers
@@ -23,6 +20,7 @@ from llm_export.quantize.affine import QuantizedWeight
 from llm_export.quantize.pack import pack
 from tests.backends.parts import Part, Stack, Typed, dims, linear_attributes, numbers, quantised, random
 
+TOLERANCE = 1e-5  # of the largest difference, relative to the largest expected number
 TOKENS, CAPACITY, HEADS, KV_HEADS, WIDTH = 5, 16, 4, 2, 8
 FIRST = 3  # position of the first token
 POSITIONS = torch.arange(FIRST, FIRST + TOKENS)[None]
@@ -30,7 +28,10 @@ POSITIONS = torch.arange(FIRST, FIRST + TOKENS)[None]
 
 @dataclass
 class Case:
-    """inputs: of the part   expected: its outputs in PyTorch   states: what the part finds, by name"""
+    """inputs: of the part   expected: its outputs in PyTorch   states: what the part finds, by name
+
+    Keys, values and states are numbers that a float16 holds: some vendors have states of no other.
+    """
 
     part: Part
     inputs: list[Tensor]
@@ -39,6 +40,10 @@ class Case:
 
 
 CASES: dict[str, Case] = {}
+
+
+def halves(*shape: int, seed: int = 0) -> Tensor:
+    return random(*shape, seed=seed).half().float()
 
 
 def dequantised(weight):
@@ -212,7 +217,7 @@ def with_states(compute: Callable, caches: dict | None = None, recurrent: Tensor
     return run
 
 
-PAST = {"keys": random(KV_HEADS, FIRST, WIDTH), "values": random(KV_HEADS, FIRST, WIDTH, seed=4)}
+PAST = {"keys": halves(KV_HEADS, FIRST, WIDTH), "values": halves(KV_HEADS, FIRST, WIDTH, seed=4)}
 
 
 def held(caches: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -227,7 +232,7 @@ def held(caches: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def attention(name: str, lse: bool = False, sinks=None, slopes=None, chosen=None, bias=None, **attributes) -> None:
     keys = (1, KV_HEADS, TOKENS, WIDTH)
-    qkv = [random(1, HEADS, TOKENS, WIDTH), random(*keys), random(*keys, seed=5)]
+    qkv = [random(1, HEADS, TOKENS, WIDTH), halves(*keys), halves(*keys, seed=5)]
     compute = ops.attention_lse if lse else ops.attention
     given = {key: numbers(value) if isinstance(value, float) else integers(value) for key, value in attributes.items()}
     add(name, "mote.attention_lse" if lse else "mote.attention", [*qkv, POSITIONS, sinks, slopes, chosen, bias],
@@ -247,11 +252,11 @@ attention("attention_alibi", slopes=(random(HEADS).abs(),))
 attention("attention_bias", bias=random(1, TOKENS, HEADS, 3))
 attention("attention_chosen", chosen=torch.tensor([[0, 3], [-1, 2], [4, 5], [-1, -1], [1, 7]])[None, :, None])
 
-SHORT = random(1, 3, 6)
+SHORT = halves(1, 3, 6)
 add("short_conv", "mote.short_conv", [random(1, TOKENS, 6), (random(6, 4),), (random(6),)], {"state": integers(0)},
     with_states(lambda *x: recurrent_ops.short_conv(*x, state=0), recurrent=SHORT),
     StateSpec("past", "recurrent", shape=(1, 3, 6)), {"state0": SHORT})  # fmt: skip
-MATRIX = random(1, HEADS, 6, WIDTH)
+MATRIX = halves(1, HEADS, 6, WIDTH)
 for name, decay, beta in (
     ("plain", None, None), ("decay", random(1, TOKENS, HEADS).sigmoid(), None),
     ("delta", random(1, TOKENS, HEADS, WIDTH).sigmoid(), random(1, TOKENS, HEADS).sigmoid()),
@@ -261,7 +266,7 @@ for name, decay, beta in (
         with_states(lambda *x: recurrent_ops.linear_attention(*x, state=0), recurrent=MATRIX),
         StateSpec("memory", "recurrent", shape=(1, HEADS, 6, WIDTH)), {"state0": MATRIX})  # fmt: skip
 # Positive, or some scores would be 0: of equal ones torch.topk takes any.
-QK = [random(1, HEADS, TOKENS, WIDTH).abs(), random(1, KV_HEADS, TOKENS, WIDTH).abs()]
+QK = [random(1, HEADS, TOKENS, WIDTH).abs(), halves(1, KV_HEADS, TOKENS, WIDTH).abs()]
 INDEX_KEYS = {"keys": PAST["keys"].abs(), "values": PAST["values"][..., :0]}
 for name, topk, other in (("keys", 3, {}), ("blocks", 2, {"block": 3}), ("strides", 2, {"stride": 2})):
     add(f"indexer_{name}", "mote.indexer", [*QK, POSITIONS, random(1, TOKENS, HEADS).abs()],
@@ -285,31 +290,41 @@ def numpy_of(x: Tensor) -> np.ndarray:
     return x.contiguous().numpy().astype(np.int32) if x.dtype == torch.int64 else x.contiguous().numpy()
 
 
-def run(folder: Path) -> None:
-    from backends.coreai.asset import Reference
-    from backends.coreai.lowering import CoreaiBackend
-    from backends.coreai.vendor import Interpreter
-
-    contents = {
+def contents() -> dict[str, bytes]:
+    """The stored bytes of all weights."""
+    return {
         spec.name: stored_bytes(case.part, index)
         for case in CASES.values()
         for index, spec in enumerate(case.part.specs)
     }
-    parts: list[Subgraph] = []
+
+
+def parts() -> list[Subgraph]:
     for name, case in CASES.items():
         case.part.subgraph.method.name = name
-        parts.append(case.part.subgraph)
-    asset = folder / "ops.aimodel"
-    blobs = CoreaiBackend(CAPACITY).assemble(parts, lambda spec: [contents[spec.name]], asset, asset.name, CAPACITY)
-    interpreter = Interpreter(asset)
-    for (name, case), blob in zip(CASES.items(), blobs, strict=True):
-        reference = Reference.of_bytes(blob, name)
-        inputs = {port.name: numpy_of(x) for port, x in zip(reference.inputs, case.inputs, strict=True)}
-        states = {key: interpreter.array(value.contiguous().numpy().copy()) for key, value in case.states.items()}
-        found = interpreter.call(reference.function, inputs, states)
-        np.savez(folder / f"{name}.npz", *(found[port.name] for port in reference.outputs))
-    interpreter.close()
+    return [case.part.subgraph for case in CASES.values()]
 
 
-if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+def run(interpreter: Interpreter, references: Sequence[Reference]) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """What an asset of all parts computes: the outputs of each."""
+    for (name, case), reference in zip(CASES.items(), references, strict=True):
+        inputs = {
+            port.name: numpy_of(x).astype(port.dtype) for port, x in zip(reference.inputs, case.inputs, strict=True)
+        }
+        states = {port.name: np.zeros(port.shape, port.dtype) for port in reference.states}
+        states |= {key: value.contiguous().numpy().astype(states[key].dtype) for key, value in case.states.items()}
+        held = {key: interpreter.array(value) for key, value in states.items()}
+        found = interpreter.call(reference.function, inputs, held)
+        yield name, [found[port.name] for port in reference.outputs]
+
+
+def check(name: str, outputs: Sequence[np.ndarray]) -> None:
+    """Asserts that they are what PyTorch computes."""
+    for output, expected in zip(outputs, CASES[name].expected(), strict=True):
+        made = torch.from_numpy(output)
+        assert made.shape == expected.shape
+        if not expected.is_floating_point():
+            assert torch.equal(made.to(expected.dtype), expected)
+            continue
+        error = (made - expected).abs().max() / expected.abs().max()
+        assert error <= TOLERANCE, float(error)

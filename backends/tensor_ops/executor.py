@@ -1,10 +1,11 @@
-"""A program file with a Core AI asset, run by Apple's interpreter: for checks, on machines without its accelerators."""
+"""A program file with its asset, run by an interpreter: for checks, on machines without what the asset is made for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,11 +14,21 @@ from llm_export.program import flat
 from llm_export.program.instructions import LoweredMethod, storage_roots
 from llm_export.program.writer import HEADER, MAGIC, VERSION
 
-from .asset import Reference, check_asset
-from .vendor import Interpreter
+from .reference import Asset, Reference, check_asset
 
-TARGET = "coreai"
 DTYPES = {"float32": np.float32, "float16": np.float16, "int32": np.int32}
+
+
+class Interpreter(Protocol):
+    """Runs the functions of an asset."""
+
+    def array(self, data: np.ndarray) -> Any:
+        """Memory for a state, which calls change in place."""
+        ...
+
+    def call(self, name: str, inputs: Mapping[str, np.ndarray], states: Mapping[str, Any]) -> dict[str, np.ndarray]: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -31,22 +42,33 @@ class Call:
 
 
 class Model:
-    """folder: of the asset; None: beside the file, with the name that the file says. Thread safety: one at a time"""
+    """target: that the file was exported for   kind: of its asset   interpreter: of a folder
+    folder: of the asset; None: beside the file, with the name that the file says
 
-    def __init__(self, path: Path, folder: Path | None = None):
+    Thread safety: one at a time
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        target: str,
+        kind: Asset,
+        interpreter: Callable[[Path], Interpreter],
+        folder: Path | None = None,
+    ):
         self.path = Path(path)
         program, blobs, self._tokenizer_bytes = _read(self.path)
         self.samples = program.goldenSamples or []
         self.has_recurrent = any(flat.inverse(flat.STATE_KINDS)[s.kind] == "recurrent" for s in program.states)
         methods = [flat.method_of(table)[0] for table in program.methods]
-        self.calls = [_call(self.path, method, blobs) for method in methods if method.target == TARGET]
+        self.calls = [_call(self.path, method, blobs, kind) for method in methods if method.target == target]
         if not self.calls:
-            raise ArgumentError(f"{self.path}: was not exported for coreai, as mote export --backend coreai does")
+            raise ArgumentError(f"{self.path}: was not exported for {target}, as mote export --backend {target} does")
         first = self.calls[0].reference
         folder = self.path.parent / first.asset if folder is None else folder
-        check_asset(folder, first, str(self.path))
+        check_asset(folder, first, str(self.path), kind)
         self._tokenizer = None
-        self.interpreter = Interpreter(folder)
+        self.interpreter = interpreter(folder)
 
     def tokenize(self, text: str) -> list[int]:
         if self._tokenizer is None:
@@ -172,17 +194,17 @@ def _read(path: Path) -> tuple[object, list[bytes], bytes]:
     return program, [delegates[d.offset : d.offset + d.bytes] for d in program.delegates or []], tokenizer
 
 
-def _call(path: Path, method: LoweredMethod, blobs: Sequence[bytes]) -> Call:
+def _call(path: Path, method: LoweredMethod, blobs: Sequence[bytes], kind: Asset) -> Call:
     nodes = [each for each in method.instructions if method.values[each.outputs[0]].alias_of < 0]
     others = [each.op for each in nodes if each.op != "mote.delegate"]
     if len(nodes) != 1 or others:
         raise ArgumentError(
-            f"{path}: the CPU runs {', '.join(sorted(set(others)))} of {method.name} beside coreai, which only the "
-            "runner on an Apple device can do"
+            f"{path}: the CPU runs {', '.join(sorted(set(others)))} of {method.name} beside {method.target}, which "
+            "only the runner on a device can do"
         )
     (instruction,) = nodes
     index = instruction.attributes["delegate"][0].constant
-    reference = Reference.of_bytes(blobs[index], f"{path}: delegates[{index}]")
+    reference = Reference.of_bytes(blobs[index], f"{path}: delegates[{index}]", kind)
     names, roots = dict(zip(method.inputs, method.input_names, strict=True)), storage_roots(method.values)
     inputs = tuple(names[roots[value]] for value in instruction.inputs)
     return Call(method.name, method.max_tokens, reference, inputs)

@@ -16,10 +16,11 @@ from .rows import rms_norm
 WEIGHT = (Refusal.COMPUTED_WEIGHT, Refusal.ROUNDED, Refusal.HALF_SCALES)
 
 
-def by_rows(e: Emitter, x: Tensor, matrix: Tensor) -> Tensor:
-    """x [.., K] by the rows of a matrix [N, K]."""
-    flat = e.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-    return e.reshape(e.matmul(flat, e.transpose(matrix, (1, 0))), (*x.shape[:-1], matrix.shape[0]))
+def by_rows(f: Function, x: Tensor, matrix: int) -> Tensor:
+    """x [.., K] by the rows of a stored matrix [N, K]."""
+    flat = f.emitter.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+    y = f.weights.product(f.emitter, flat, f.spec(matrix))
+    return f.emitter.reshape(y, (*x.shape[:-1], y.shape[-1]))
 
 
 def normed(f: Function, instruction: Instruction, norm_weight: int) -> Tensor:
@@ -33,7 +34,7 @@ def normed(f: Function, instruction: Instruction, norm_weight: int) -> Tensor:
 @op("mote.linear", refuses=WEIGHT)
 def linear(f: Function, instruction: Instruction) -> None:
     f.expect_float(instruction)
-    y = by_rows(f.emitter, normed(f, instruction, 4), f.matrix(instruction.inputs[1]))
+    y = by_rows(f, normed(f, instruction, 4), instruction.inputs[1])
     for position in (2, 3):  # bias, residual
         added = f.maybe(instruction, position)
         y = y if added is None else f.emitter.add(y, added)
@@ -44,7 +45,7 @@ def linear(f: Function, instruction: Instruction) -> None:
 def gated_linear(f: Function, instruction: Instruction) -> None:
     f.expect_float(instruction)
     e, bias = f.emitter, f.maybe(instruction, 2)
-    y = by_rows(e, normed(f, instruction, 3), f.matrix(instruction.inputs[1]))
+    y = by_rows(f, normed(f, instruction, 3), instruction.inputs[1])
     y = y if bias is None else e.add(y, bias)
     half = y.shape[-1] // 2
     gates, up = e.slice(y, -1, 0, half), e.slice(y, -1, half, 2 * half)
@@ -70,7 +71,7 @@ def head_linear(f: Function, instruction: Instruction) -> None:
     x, weight, e = f.operand(instruction.inputs[0]), f.matrix(instruction.inputs[1]), f.emitter
     rows, (heads, width) = math.prod(x.shape[:-2]), x.shape[-2:]
     x = e.transpose(e.reshape(x, (rows, heads, width)), (1, 0, 2))
-    y = e.matmul(x, e.transpose(weight, (0, 2, 1)))  # [H, rows, N]
+    y = e.matmul_by_rows(x, weight)  # [H, rows, N]
     f.give(instruction.outputs[0], e.transpose(y, (1, 0, 2)))
 
 

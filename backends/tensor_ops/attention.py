@@ -8,14 +8,12 @@ import numpy as np
 
 from llm_export.program.instructions import Instruction, number
 
-from .emitter import BOOLEAN, INTEGER, Emitter, Tensor
+from .emitter import BOOLEAN, HIDDEN, INTEGER, Emitter, Tensor
 from .function import Function, integers
 from .products import softcapped
 from .refusals import Refusal
 from .registry import op
 from .rows import log_sum_exp
-
-HIDDEN = -1e30  # of a score: its weight is 0
 
 
 @op("mote.rope_table")
@@ -72,11 +70,11 @@ def cached(f: Function, instruction: Instruction, part: str, rows: Tensor | None
     _, ports = f.state(instruction)
     if part not in ports:
         return None
-    cache = f.states[ports[part].name]
+    name = ports[part].name
     if rows is not None:
-        cache = f.emitter.write(cache, rows, 2, first)
-        f.states[ports[part].name] = cache
-    return cache
+        cache = f.states[name]
+        f.keep(name, f.emitter.write(cache, f.emitter.cast(rows, cache.dtype), 2, first))
+    return f.held(name)
 
 
 @op("mote.attention", "mote.attention_lse", refuses=(Refusal.INPUT, Refusal.STATE))
@@ -90,13 +88,13 @@ def attention(f: Function, instruction: Instruction) -> None:
     mask = visible(f, instruction, places, q.shape[1])
     extra = [f.maybe(instruction, position) for position in (4, 5, 7)]  # sinks, slopes, biases by distance
     softcap = number(instruction, "softcap")
-    # Of all queries some may see no key where keys are chosen or left out, which Core AI's own attention does not know.
+    # Of all queries some may see no key where keys are chosen or left out, which attention of vendors does not know.
     sees_one = f.maybe(instruction, 6) is None and number(instruction, "stride", 1.0) <= 1
     has_more = softcap or any(each is not None for each in extra)
     if instruction.op == "mote.attention" and sees_one and not has_more:
-        output = plain_attention(e, q, keys, values, mask, scale)
+        output = e.attention(q, keys, values, mask, scale)
     else:
-        scores = scored(e, q, keys, scale)
+        scores = e.scored(q, keys, scale)
         scores = softcapped(e, scores, softcap) if softcap else scores
         scores = biased(e, scores, places, *extra[1:])
         output, lse = with_sinks(e, scores, mask, values, extra[0])
@@ -147,38 +145,6 @@ def _is_chosen(f: Function, chosen: Tensor, heads: int) -> Tensor:
     return e.repeated(marked, 1, heads // groups)
 
 
-def by_group(e: Emitter, x: Tensor, heads: int) -> Tensor:
-    """x [1, H, T, D] as [heads of keys, H / heads * T, D]"""
-    _, all_heads, tokens, width = x.shape
-    return e.reshape(x, (heads, all_heads // heads * tokens, width))
-
-
-def scored(e: Emitter, q: Tensor, keys: Tensor, scale: float) -> Tensor:
-    """[1, H, T, C]"""
-    heads, capacity, width = keys.shape[1:]
-    found = e.matmul(by_group(e, e.scaled(q, scale), heads), e.transpose(e.reshape(keys, keys.shape[1:]), (0, 2, 1)))
-    return e.reshape(found, (1, *q.shape[1:3], capacity))
-
-
-def mixed(e: Emitter, weights: Tensor, values: Tensor) -> Tensor:
-    """[1, H, T, Dv] of weights [1, H, T, C]"""
-    heads, _, width = values.shape[1:]
-    found = e.matmul(by_group(e, weights, heads), e.reshape(values, values.shape[1:]))
-    return e.reshape(found, (1, *weights.shape[1:3], width))
-
-
-def plain_attention(e: Emitter, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """Core AI's own `scaled_dot_product_attention`, which devices have a kernel for."""
-
-    def body(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        scores = e.where(mask, scored(e, q, keys, scale), e.constant(HIDDEN))
-        return mixed(e, e.softmax(scores), values)
-
-    attributes = {"is_causal": "false", "scale": f"{scale:e} : f32", "window_size": "0 : si64"}
-    operands = {"query": q, "key": keys, "value": values, "attn_mask": mask}
-    return e.composite("scaled_dot_product_attention", (scale,), operands, attributes, body)
-
-
 def biased(e: Emitter, scores: Tensor, places: Places, slopes: Tensor | None, biases: Tensor | None) -> Tensor:
     """slopes [H]: of the distance   biases [1, T, H, E]: of keys that lie so far behind"""
     distance = e.sub(places.keys, places.queries)  # [T, C]
@@ -210,7 +176,7 @@ def with_sinks(
     weights = e.where(mask, weights, e.constant(0.0))  # 0 of a query that sees no key
     lse = log_sum_exp(e, scores)
     lse = e.where(e.greater(lse, e.constant(HIDDEN / 2)), lse, e.constant(-np.inf))
-    return mixed(e, weights, values), lse
+    return e.mixed(weights, values), lse
 
 
 def _of_tokens(e: Emitter, sinks: Tensor) -> Tensor:
@@ -228,7 +194,7 @@ def indexer(f: Function, instruction: Instruction) -> None:
     keys = cached(f, instruction, "keys", k, places.first)
     blocks = f.capacity // size
     ends = e.slice(keys, 2, size - 1, blocks * size, size)  # [1, G, blocks, D]
-    scores = e.unary("relu", scored(e, q, ends, 1.0))  # [1, H, T, blocks]
+    scores = e.unary("relu", e.scored(q, ends, 1.0))  # [1, H, T, blocks]
     weights = f.maybe(instruction, 3)
     if weights is not None:
         scores = e.mul(scores, _of_tokens(e, weights))

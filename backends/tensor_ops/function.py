@@ -1,8 +1,8 @@
-"""One method of a program, or a part of it, as a function of an asset."""
+"""One method of a program, or a part of it, while it becomes a function of an asset."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -11,10 +11,12 @@ from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Dim, Instruction, optional
 from llm_export.program.specs import StateSpec, WeightSpec
 
-from .emitter import BOOLEAN, FLOAT, INTEGER, Emitter, Tensor
+from .emitter import BOOLEAN, FLOAT, HALF, INTEGER, Emitter, Tensor
 from .refusals import Refusal
 from .weights import Weights
 
+REST = "_rest"
+REST_SCALE = 2048.0  # of what a float16 loses, so that it does not vanish
 # Integers are 32 bits wide there: positions and ids are.
 DTYPES = {torch.float32: FLOAT, torch.int64: INTEGER, torch.int32: INTEGER, torch.bool: BOOLEAN}
 
@@ -38,15 +40,20 @@ def integers(instruction: Instruction, name: str) -> list[int]:
     return [size.constant for size in instruction.attributes[name]]
 
 
-def state_ports(index: int, spec: StateSpec, capacity: int) -> dict[str, Port]:
-    """What holds a state of the program: keys and values of so many positions, or the state itself."""
+def state_ports(index: int, spec: StateSpec, capacity: int, dtype: str = FLOAT) -> dict[str, Port]:
+    """What holds a state of the program: keys and values of so many positions, or the state itself.
+
+    A recurrent state goes through every token. One of float16 is held in two parts, of which the second has what the
+    first one loses.
+    """
     if spec.kind == "recurrent":
-        return {"state": Port(f"state{index}", tuple(spec.shape), FLOAT)}
+        whole = Port(f"state{index}", tuple(spec.shape), dtype)
+        return {"state": whole, "rest": replace(whole, name=whole.name + REST)} if dtype == HALF else {"state": whole}
     if spec.kind != "kv_cache":
         raise Refusal.STATE.of(kind=spec.kind)
     widths = {"keys": spec.head_dim, "values": spec.value_head_dim}
     return {
-        part: Port(f"{part}{index}", (1, spec.num_heads, capacity, width), FLOAT)
+        part: Port(f"{part}{index}", (1, spec.num_heads, capacity, width), dtype)
         for part, width in widths.items()
         if width
     }
@@ -81,17 +88,24 @@ class Function:
 
     def inputs(self) -> list[Port]:
         names = zip(self.method.input_names, self.method.inputs, strict=True)
-        return [Port(name, self.shape(index), self.dtype(index)) for name, index in names]
+        return [Port(name, self.shape(index), self._port_dtype(index)) for name, index in names]
 
     def outputs(self) -> list[Port]:
-        return [Port(f"output{i}", self.shape(v), self.dtype(v)) for i, v in enumerate(self.method.outputs)]
+        return [Port(f"output{i}", self.shape(v), self._port_dtype(v)) for i, v in enumerate(self.method.outputs)]
+
+    def _port_dtype(self, index: int) -> str:
+        dtype = self.dtype(index)
+        return INTEGER if dtype == BOOLEAN and not self.emitter.bool_ports else dtype
+
+    def ports_of(self, index: int) -> dict[str, Port]:
+        """What holds a state of the program, by its parts."""
+        return state_ports(index, self.subgraph.states[index], self.capacity, self.emitter.state_dtype)
 
     def state_inputs(self) -> list[Port]:
         touched = dict.fromkeys(
             i.attributes["state"][0].constant for i in self.method.instructions if "state" in i.attributes
         )
-        specs = self.subgraph.states
-        return [port for index in touched for port in state_ports(index, specs[index], self.capacity).values()]
+        return [port for index in touched for port in self.ports_of(index).values()]
 
     # Operands of an instruction.
 
@@ -121,8 +135,23 @@ class Function:
 
     def state(self, instruction: Instruction) -> tuple[StateSpec, dict[str, Port]]:
         (index,) = integers(instruction, "state")
-        spec = self.subgraph.states[index]
-        return spec, state_ports(index, spec, self.capacity)
+        return self.subgraph.states[index], self.ports_of(index)
+
+    def held(self, name: str) -> Tensor:
+        """A state as float32."""
+        e, found = self.emitter, self.emitter.cast(self.states[name], FLOAT)
+        if name + REST not in self.states:
+            return found
+        return e.add(found, e.scaled(e.cast(self.states[name + REST], FLOAT), 1 / REST_SCALE))
+
+    def keep(self, name: str, value: Tensor) -> None:
+        """Says what a state becomes."""
+        e = self.emitter
+        stored = e.cast(value, e.state_dtype)
+        if name + REST in self.states:
+            rest = e.cast(e.scaled(e.sub(value, e.cast(stored, FLOAT)), REST_SCALE), e.state_dtype)
+            self.states[name + REST] = e.kept(name + REST, rest)
+        self.states[name] = e.kept(name, stored)
 
     # Results.
 

@@ -12,18 +12,11 @@ REDUCTIONS = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min", "prod"
 
 
 def rms_norm(e: Emitter, x: Tensor, weight: Tensor | None, eps: float, unit_offset: bool) -> Tensor:
-    """Core AI's own `rms_norm`, which devices have a kernel for."""
     if weight is None:
         weight = e.broadcast(e.constant(1.0), (x.shape[-1],))
     elif unit_offset:
         weight = e.add(weight, e.constant(1.0))
-
-    def body(x: Tensor, weight: Tensor) -> Tensor:
-        mean = e.reduce("mean", e.square(x), [-1])
-        return e.mul(e.mul(x, e.unary("rsqrt", e.add(mean, e.constant(eps)))), weight)
-
-    attributes = {"axes": "-1 : si64", "eps": f"{eps:e} : f32"}
-    return e.composite("rms_norm", (eps,), {"input": x, "scale": weight}, attributes, body)
+    return e.rms_norm(x, weight, eps)
 
 
 @op("mote.rms_norm")

@@ -14,13 +14,13 @@ def short_conv(f: Function, instruction: Instruction) -> None:
     e, name = f.emitter, f.state(instruction)[1]["state"].name
     x, weight, bias = (f.maybe(instruction, position) for position in (0, 1, 2))
     (tokens, channels), size = x.shape[1:], weight.shape[1]
-    rows = e.concat([f.states[name], x], 1)  # [1, size - 1 + T, C]
+    rows = e.concat([f.held(name), x], 1)  # [1, size - 1 + T, C]
     y = None
     for place in range(size):
         taps = e.reshape(e.slice(weight, 1, place, place + 1), (1, 1, channels))
         term = e.mul(e.slice(rows, 1, place, place + tokens), taps)
         y = term if y is None else e.add(y, term)
-    f.states[name] = e.slice(rows, 1, tokens, tokens + size - 1)
+    f.keep(name, e.slice(rows, 1, tokens, tokens + size - 1))
     f.give(instruction.outputs[0], y if bias is None else e.add(y, e.reshape(bias, (1, 1, channels))))
 
 
@@ -33,7 +33,7 @@ def linear_attention(f: Function, instruction: Instruction) -> None:
     if tokens > MAX_UNROLLED:
         raise Refusal.RECURRENCE.of(tokens=tokens)
     q, k = (e.repeated(x, 2, heads // x.shape[2]) for x in (q, k))  # [1, T, H, N]
-    memory, outputs = f.states[name], []  # [1, H, P, N]
+    memory, outputs = f.held(name), []  # [1, H, P, N]
     for t in range(tokens):
         if decay is not None:
             factor = e.slice(decay, 1, t, t + 1)
@@ -45,5 +45,5 @@ def linear_attention(f: Function, instruction: Instruction) -> None:
             update = e.mul(share, e.sub(update, e.reduce("sum", e.mul(memory, key), [-1])))
         memory = e.add(memory, e.mul(update, key))
         outputs.append(e.reshape(e.reduce("sum", e.mul(memory, query), [-1]), (1, 1, heads, width)))
-    f.states[name] = memory
+    f.keep(name, memory)
     f.give(instruction.outputs[0], e.concat(outputs, 1))

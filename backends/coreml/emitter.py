@@ -1,0 +1,58 @@
+"""What Core ML has beside the ops that it shares with others, and what it must be told in other words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..tensor_ops.emitter import HALF, Author, Emitter, Tensor
+from ..tensor_ops.refusals import Refusal
+
+MAX_RANK = 5
+
+
+class CoremlAuthor(Author, Protocol):
+    def kept(self, state: str, value: Any) -> Any: ...
+
+
+class CoremlEmitter(Emitter):
+    author: CoremlAuthor | None
+    state_dtype = HALF  # Core ML has states of no other
+    bool_ports = False
+
+    def _op(self, name: str, operands: Sequence[Tensor], shape: Sequence[int], dtype: str, **parameters) -> Tensor:
+        if len(shape) > MAX_RANK:
+            raise Refusal.RANK.of(rank=len(shape))
+        return super()._op(name, operands, shape, dtype, **parameters)
+
+    def binary(self, name: str, x: Tensor, y: Tensor) -> Tensor:
+        if name != "modulo":
+            return super().binary(name, x, y)
+        # Core ML's has the sign of the divisor.
+        rest = super().binary(name, self.unary("abs", x), self.unary("abs", y))
+        return self.where(self.greater(self.constant(0, x.dtype), x), self.neg(rest), rest)
+
+    def where(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """Core ML derives the result's sizes from x and y alone."""
+        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        if np.broadcast_shapes(x.shape, y.shape) != shape:
+            x = self.broadcast(x, shape)
+        return super().where(condition, x, y)
+
+    def matmul_by_rows(self, x: Tensor, y: Tensor) -> Tensor:
+        assert x.dtype == y.dtype and x.shape[-1] == y.shape[-1] and x.shape[:-2] == y.shape[:-2], (x, y)
+        return self._op("batch_matmul", [x, y], (*x.shape[:-1], y.shape[-2]), x.dtype, transpose_y=True)
+
+    def linear(self, x: Tensor, weight: Tensor) -> Tensor:
+        """x [M, K] by the rows of a constant [N, K]: [M, N]."""
+        return self._op("linear", [x, weight], (x.shape[0], weight.shape[0]), x.dtype)
+
+    def dequantized(self, codes: Tensor, scales: Tensor) -> Tensor:
+        """Constants codes * scales, which divide the shape of codes."""
+        return self._op("dequantize", [codes, scales], codes.shape, scales.dtype)
+
+    def kept(self, name: str, value: Tensor) -> Tensor:
+        handle = None if self.author is None else self.author.kept(name, value.handle)
+        return Tensor(value.shape, value.dtype, handle)

@@ -1,0 +1,106 @@
+"""Instructions to functions of an asset: what backends that use this room have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llm_export.errors import ArgumentError
+from llm_export.partition.backend import Backend, Blob, Read, Subgraph
+from llm_export.program.specs import StateSpec
+
+from . import attention, elements, products, recurrences, rows, views  # noqa: F401  register their ops
+from .emitter import Emitter, Tensor
+from .executor import Model
+from .function import Function
+from .reference import Asset, references
+from .refusals import MAX_UNROLLED, Refusal
+from .registry import OPS
+from .weights import Weights
+
+CONTEXT_LENGTH = 4096
+TOKEN_COUNTS = (16, 128)
+
+
+class TensorOpsBackend(Backend):
+    """Writes whole decoders as an asset beside the file, with caches of a fixed size.
+
+    context_length: positions that caches hold, at most   token_counts: of the calls that prompts are divided into
+    """
+
+    owns_states = True
+    takes_rotated_inputs = False
+    takes_rounded_inputs = False
+    asset: Asset
+    emitter: type[Emitter]
+    weights: type[Weights]
+
+    def __init__(self, context_length: int = CONTEXT_LENGTH, token_counts: Sequence[int] = TOKEN_COUNTS):
+        if context_length < 1:
+            raise ArgumentError(f"{self.name}: context_length = {context_length}: must be at least 1")
+        self.context_length, self.token_counts = context_length, tuple(token_counts)
+
+    def counts_for(self, most: int, states: Sequence[StateSpec]) -> tuple[int, ...]:
+        if any(state.kind == "recurrent" for state in states):
+            most = min(most, MAX_UNROLLED)
+        most = min(most, self.context_length)
+        return tuple(count for count in self.token_counts if count <= most) or (most,) * (most > 1)
+
+    def lower(self, subgraph: Subgraph) -> Blob:
+        if any(instruction.op not in OPS for instruction in subgraph.method.instructions):
+            raise Refusal.OP.of()
+        emit(Function(subgraph, self.emitter(), self.weights(), self.context_length))
+        return Blob(b"", ())
+
+    def assemble(
+        self, parts: Sequence[Subgraph], read: Read, folder: Path, name: str, context_length: int
+    ) -> list[bytes]:
+        """Cost: memory for the weights, twice."""
+        length = min(self.context_length, context_length)
+        functions = self.write(parts, self.weights(read, parts), folder, length)
+        return references(self.asset, folder, name, functions, length)
+
+    def write(
+        self, parts: Sequence[Subgraph], weights: Weights, folder: Path, context_length: int
+    ) -> dict[str, Function]:
+        """Writes an asset with a function for each part, in their order. folder: does not exist yet"""
+        raise NotImplementedError
+
+    def interpreter(self, folder: Path) -> Any:
+        """What runs an asset on this machine; see executor.Interpreter."""
+        raise NotImplementedError
+
+    def open_model(self, path: Path, folder: Path | None = None) -> Model:
+        return Model(path, self.name, self.asset, self.interpreter, folder)
+
+
+def named(functions: Sequence[Function]) -> dict[str, Function]:
+    """`prefill[16]` as prefill_16; further parts of a method get numbers."""
+    plain = [function.method.label.replace("[", "_").removesuffix("]") for function in functions]
+    names = [
+        name if plain.count(name) == 1 else f"{name}_part{plain[:index].count(name)}"
+        for index, name in enumerate(plain)
+    ]
+    return dict(zip(names, functions, strict=True))
+
+
+def emit(function: Function, arguments: Sequence[Any] = ()) -> list[Tensor]:
+    """Lowers all instructions. arguments: the author's handles of inputs and states, in order. Returns: the outputs"""
+    handles, method, e = iter(arguments), function.method, function.emitter
+    given = zip(method.inputs, function.inputs(), strict=True)
+    inputs = {index: Tensor(port.shape, port.dtype, next(handles, None)) for index, port in given}
+    function.values = {index: e.cast(tensor, function.dtype(index)) for index, tensor in inputs.items()}
+    function.states = {
+        port.name: Tensor(port.shape, port.dtype, next(handles, None)) for port in function.state_inputs()
+    }
+    for instruction in method.instructions:
+        OPS[instruction.op].lower(function, instruction)
+    outputs = zip(function.outputs(), method.outputs, strict=True)
+    return [e.cast(function.values[index], port.dtype) for port, index in outputs]
+
+
+def handles_of(function: Function, handles: list[Any]) -> dict[str, Any]:
+    """Lowers all instructions. Returns: the author's handles of the outputs, by their names"""
+    outputs = zip(function.outputs(), emit(function, handles), strict=True)
+    return {port.name: tensor.handle for port, tensor in outputs}
