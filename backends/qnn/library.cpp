@@ -1,7 +1,5 @@
 #include "backends/qnn/library.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "base/shared_library.h"
 
 namespace mote::qnn {
 namespace {
@@ -54,7 +53,7 @@ void note(const char* pattern, uint32_t level, uint64_t, va_list arguments) {
   last_error().text = line;
 }
 
-Result<void*> open_library(std::string* path) {
+Result<SharedLibrary> open_library() {
   const char* folder = std::getenv(kFolderVariable);
   const bool is_named = folder != nullptr && *folder != '\0';
 #if !defined(__ANDROID__)
@@ -63,10 +62,11 @@ Result<void*> open_library(std::string* path) {
                "licence",
                kName, kFolderVariable);
 #endif
-  *path = is_named ? std::string(folder) + "/" + kName : kName;
-  void* library = ::dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
-  MOTE_REQUIRE(library != nullptr, Code::kUnsupportedBackend, "%s cannot be loaded: %s", path->c_str(), ::dlerror());
-  return library;
+  const std::string path = is_named ? std::string(folder) + "/" + kName : kName;
+  Result<SharedLibrary> opened = SharedLibrary::open(path);
+  MOTE_REQUIRE(opened.ok(), Code::kUnsupportedBackend, "%s cannot be loaded: %s", path.c_str(),
+               opened.status().message().c_str());
+  return opened;
 }
 
 // Whether every function that is called is there: a table of another version may be shorter.
@@ -79,8 +79,9 @@ bool has_functions(const Functions& f) {
          f.device_create != nullptr;
 }
 
-Result<const Provider*> find_provider(void* library, const std::string& path) {
-  const auto get = reinterpret_cast<GetProviders>(::dlsym(library, "QnnInterface_getProviders"));
+Result<const Provider*> find_provider(const SharedLibrary& library) {
+  const std::string& path = library.name;
+  const auto get = reinterpret_cast<GetProviders>(library.find("QnnInterface_getProviders"));
   MOTE_REQUIRE(get != nullptr, Code::kUnsupportedBackend, "%s: has no QnnInterface_getProviders: is no QNN library",
                path.c_str());
   const Provider** providers = nullptr;
@@ -113,9 +114,9 @@ Result<std::optional<Soc>> wanted_soc() {
 
 Result<const Library*> load() {
   MOTE_ASSIGN(const std::optional<Soc> soc, wanted_soc());
-  std::string path;
-  MOTE_ASSIGN(void* opened, open_library(&path));
-  MOTE_ASSIGN(const Provider* provider, find_provider(opened, path));
+  MOTE_ASSIGN(const SharedLibrary opened, open_library());
+  MOTE_ASSIGN(const Provider* provider, find_provider(opened));
+  const std::string& path = opened.name;
   const Functions& f = provider->functions;
   auto made = std::make_unique<Library>();
   made->functions = f;
