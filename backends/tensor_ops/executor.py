@@ -11,8 +11,8 @@ import numpy as np
 
 from llm_export.errors import ArgumentError, FileError
 from llm_export.program import flat
+from llm_export.program.header import HEADER_BYTES, MAGIC, VERSION, Header
 from llm_export.program.instructions import LoweredMethod, storage_roots
-from llm_export.program.writer import HEADER, MAGIC, VERSION
 
 from .reference import Asset, Reference, check_asset
 
@@ -173,13 +173,12 @@ def _read(path: Path) -> tuple[object, list[bytes], bytes]:
     """The program of a file that this exporter wrote, its blobs and its tokenizer. Errors: FileError"""
     try:
         with open(path, "rb") as file:
-            head = file.read(HEADER.size)
-            if len(head) < HEADER.size or not head.startswith(MAGIC):
+            header = Header.of(file.read(HEADER_BYTES), MAGIC)
+            if header is None:
                 raise FileError(f"{path}: is no .mote file")
-            _, version, _, program_bytes, *_ = HEADER.unpack(head)
-            if version != VERSION:
-                raise FileError(f"{path}: version = {version}: must be {VERSION}")
-            program = flat.parse(file.read(program_bytes))
+            if header.version != VERSION:
+                raise FileError(f"{path}: version = {header.version}: must be {VERSION}")
+            program = flat.parse(file.read(header.body_bytes))
             segments = {record.kind: record for record in map(flat.SegmentRecord.of, program.segments)}
 
             def bytes_of(kind: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ import torch
 from torch import Tensor
 
 from llm_export.program import adapter_schema as fb
+from llm_export.program.header import HEADER_BYTES, Header
 
 MAGIC = b"MOTA\r\n\x1a\n"
 VERSION = 1
-HEADER = struct.Struct("<8sIIQQI28s")
 ALIGNMENT = 64
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 FILE_IDENTIFIER = b"MOTA"
@@ -54,7 +53,7 @@ def write_adapter(
     offsets, data_bytes = _offsets(part for part in parts)
     checksum = 0
     description = _describe(base, parts, offsets, data_bytes, 0, method, source, exporter_version)
-    start = _aligned(HEADER.size + len(description))
+    start = _aligned(HEADER_BYTES + len(description))
     with open(path, "wb") as file:
         file.write(bytes(start))
         for chunk in _data(parts):
@@ -63,8 +62,8 @@ def write_adapter(
         # Numbers have a fixed width: the description with the checksum has the same size.
         description = _describe(base, parts, offsets, data_bytes, checksum, method, source, exporter_version)
         file.seek(0)
-        header = (MAGIC, VERSION, HEADER.size, len(description), start + data_bytes, zlib.crc32(description), bytes(28))
-        file.write(HEADER.pack(*header))
+        header = Header(MAGIC, VERSION, len(description), start + data_bytes, zlib.crc32(description))
+        file.write(header.to_bytes())
         file.write(description)
     return start + data_bytes
 

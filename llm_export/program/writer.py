@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,13 +11,11 @@ from llm_export.errors import FileError, ProgramError
 from llm_export.pieces import PieceWriter
 from llm_export.program.flat import SegmentRecord, build, delegate_offsets, parse, weight_offsets
 from llm_export.program.formats import stored_bytes
+from llm_export.program.header import HEADER_BYTES, MAGIC, VERSION, Header
 from llm_export.program.instructions import MemoryPlan, Metadata
 from llm_export.program.replacement import replacing
 from llm_export.program.specs import WeightSpec
 
-MAGIC = b"MOTE\r\n\x1a\n"
-VERSION = 5
-HEADER = struct.Struct("<8sIIQQI28s")  # of both files
 WEIGHTS_MAGIC = b"MOTW\r\n\x1a\n"
 WEIGHTS_VERSION = 1
 SEGMENT_ALIGNMENT = 1 << 16  # pages of phones have 16 KiB, what a GPU takes without a copy up to 64
@@ -50,7 +47,7 @@ def write_beginning(path: Path, planned: MemoryPlan, metadata: Metadata) -> None
     """Writes header and program of a file whose weights are nowhere, which `mote advise` takes."""
     _, weights_bytes = weight_offsets(planned.program.weights)
     placeholder = SegmentRecord("weights", 1, 1, 1)
-    offset = _next_page(HEADER.size + len(build(planned, metadata, [placeholder])))
+    offset = _next_page(HEADER_BYTES + len(build(planned, metadata, [placeholder])))
     program = build(planned, metadata, [SegmentRecord("weights", offset, weights_bytes, 0)])
     with open(path, "wb") as file:
         _write_start(file, program, offset + weights_bytes)
@@ -75,7 +72,7 @@ def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
             end = file.tell()
         size = end - SEGMENT_ALIGNMENT
         with open(new, "rb+") as start:
-            start.write(HEADER.pack(WEIGHTS_MAGIC, WEIGHTS_VERSION, HEADER.size, size, end, checksum, bytes(28)))
+            start.write(Header(WEIGHTS_MAGIC, WEIGHTS_VERSION, size, end, checksum).to_bytes())
         record = SegmentRecord("weights", SEGMENT_ALIGNMENT, size, checksum, path.name)
     return record
 
@@ -83,13 +80,12 @@ def _write_weights(path: Path, weights: Iterator[Chunk]) -> SegmentRecord:
 def _weights_header(path: Path) -> tuple[int, int]:
     """Returns bytes and checksum of the weights in a `.motew` file. Errors: FileError if it is another file"""
     with open(path, "rb") as file:
-        start = file.read(HEADER.size)
-    if len(start) < HEADER.size or not start.startswith(WEIGHTS_MAGIC):
+        header = Header.of(file.read(HEADER_BYTES), WEIGHTS_MAGIC)
+    if header is None:
         raise FileError(f"{path}: is there and is no .motew file: give another name")
-    _, version, _, size, file_bytes, checksum, _ = HEADER.unpack(start)
-    if version != WEIGHTS_VERSION or file_bytes != path.stat().st_size:
+    if header.version != WEIGHTS_VERSION or header.file_bytes != path.stat().st_size:
         raise FileError(f"{path}: is there and is damaged, or of another version: remove it, or give another name")
-    return size, checksum
+    return header.body_bytes, header.checksum
 
 
 def _write_chunks(file: PieceWriter, chunks: Iterable[Chunk]) -> int:
@@ -122,18 +118,20 @@ def _weights(planned: MemoryPlan, weight_bytes: WeightBytes) -> Iterator[Chunk]:
 def replace_metadata(path: Path, planned: MemoryPlan, metadata: Metadata) -> None:
     """Writes other metadata, which must not be larger, into a file that `write_program` wrote."""
     with open(path, "rb+") as file:
-        _, _, _, old_bytes, file_bytes, _, _ = HEADER.unpack(file.read(HEADER.size))
+        header = Header.of(file.read(HEADER_BYTES), MAGIC)
+        assert header is not None, path
+        old_bytes = header.body_bytes
         segments = [SegmentRecord.of(segment) for segment in parse(file.read(old_bytes)).segments]
         program = build(planned, metadata, segments)
         if len(program) > old_bytes:
             raise ProgramError(f"{path}: the metadata takes {len(program) - old_bytes} bytes more than was reserved")
-        _write_start(file, program, file_bytes)
+        _write_start(file, program, header.file_bytes)
         file.write(bytes(old_bytes - len(program)))
 
 
 def _write_start(file: BinaryIO, program: bytes, file_bytes: int) -> None:
     file.seek(0)
-    file.write(HEADER.pack(MAGIC, VERSION, HEADER.size, len(program), file_bytes, zlib.crc32(program), bytes(28)))
+    file.write(Header(MAGIC, VERSION, len(program), file_bytes, zlib.crc32(program)).to_bytes())
     file.write(program)
 
 
@@ -155,7 +153,7 @@ class _SegmentWriter:
         # Numbers have a fixed width, so a program with other numbers in its segments has the same size.
         first = weights if isinstance(weights, SegmentRecord) else SegmentRecord("weights", 1, 1, 1)
         placeholders = [first, *(SegmentRecord(kind, 1, 1, 1) for kind in others)]
-        self.start = _next_page(HEADER.size + len(build(self.planned, self.metadata, placeholders)))
+        self.start = _next_page(HEADER_BYTES + len(build(self.planned, self.metadata, placeholders)))
         self.file.write(bytes(self.start))
         if isinstance(weights, SegmentRecord):
             self.segments.append(weights)
@@ -168,9 +166,9 @@ class _SegmentWriter:
         """Writes what comes before the segments into the file once they are there. Returns: the size of the file"""
         file_bytes = self.file.tell()
         program = build(self.planned, self.metadata, self.segments)
-        if HEADER.size + len(program) > self.start:
+        if HEADER_BYTES + len(program) > self.start:
             raise ProgramError(
-                f"the program takes {len(program)} bytes, more than the {self.start - HEADER.size} reserved for it"
+                f"the program takes {len(program)} bytes, more than the {self.start - HEADER_BYTES} reserved for it"
             )
         _write_start(file, program, file_bytes)
         return file_bytes

@@ -14,6 +14,7 @@ from torch import Tensor
 from llm_export.errors import FileError, ProgramError
 from llm_export.program import flat
 from llm_export.program.formats import stored_bytes
+from llm_export.program.header import HEADER_BYTES, MAGIC, VERSION, Header
 from llm_export.program.instructions import (
     CheckFigures,
     DelegateSpec,
@@ -24,7 +25,6 @@ from llm_export.program.instructions import (
     Provenance,
 )
 from llm_export.program.specs import StateSpec, TileScales, WeightSpec
-from llm_export.program.writer import HEADER, MAGIC, VERSION
 
 Unpack = Callable[[bytes, WeightSpec], Tensor]  # stored tiles of a quantised weight -> its float32 tensor
 
@@ -91,20 +91,21 @@ def read_program(path: str | Path) -> ProgramFile:
 
 
 def _flatbuffer(path: Path, contents: memoryview) -> bytes:
-    if len(contents) < HEADER.size:
-        raise FileError(f"{path}: has {len(contents)} bytes: a .mote file starts with a header of {HEADER.size}")
-    magic, version, header_bytes, program_bytes, file_bytes, checksum, _ = HEADER.unpack(contents[: HEADER.size])
-    if magic != MAGIC:
-        raise FileError(f"{path}: is not a .mote file: the first 8 bytes are {magic!r}")
-    if version != VERSION or header_bytes != HEADER.size:
-        raise FileError(f"{path}: has version {version}: this exporter reads version {VERSION}")
-    if file_bytes != len(contents) or HEADER.size + program_bytes > file_bytes:
+    if len(contents) < HEADER_BYTES:
+        raise FileError(f"{path}: has {len(contents)} bytes: a .mote file starts with a header of {HEADER_BYTES}")
+    header = Header.of(contents, MAGIC)
+    if header is None:
+        raise FileError(f"{path}: is not a .mote file: the first 8 bytes are {bytes(contents[:8])!r}")
+    if header.version != VERSION or header.header_bytes != HEADER_BYTES:
+        raise FileError(f"{path}: has version {header.version}: this exporter reads version {VERSION}")
+    if header.file_bytes != len(contents) or HEADER_BYTES + header.body_bytes > header.file_bytes:
         raise FileError(
-            f"{path}: has {len(contents)} bytes, its header says {file_bytes}: it was truncated or appended to"
+            f"{path}: has {len(contents)} bytes, its header says {header.file_bytes}: it was truncated or appended to"
         )
-    buffer = bytes(contents[HEADER.size : HEADER.size + program_bytes])
-    if zlib.crc32(buffer) != checksum:
-        raise FileError(f"{path}: the program's checksum is not the recorded {checksum:08x}: the file is damaged")
+    buffer = bytes(contents[HEADER_BYTES : HEADER_BYTES + header.body_bytes])
+    if zlib.crc32(buffer) != header.checksum:
+        recorded = f"{header.checksum:08x}"
+        raise FileError(f"{path}: the program's checksum is not the recorded {recorded}: the file is damaged")
     return buffer
 
 

@@ -12,15 +12,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import flatbuffers
 
 from llm_export.program.flat import FILE_IDENTIFIER, parse
-from llm_export.program.writer import HEADER
+from llm_export.program.header import HEADER_BYTES, MAGIC, Header
 
 PIECE_BYTES = 1 << 16
 
 
 def enlarged(content: bytes, num_bytes: int, seed: int) -> bytes:
     """Returns a model that runs with about num_bytes more in its last segment, a text."""
-    _, _, _, program_bytes, *_ = HEADER.unpack(content[: HEADER.size])
-    program = parse(content[HEADER.size : HEADER.size + program_bytes])
+    program_bytes = Header.of(content, MAGIC).body_bytes
+    program = parse(content[HEADER_BYTES : HEADER_BYTES + program_bytes])
     data = content + random.Random(seed).randbytes(num_bytes // 2).hex().encode()
     last = max(program.segments, key=lambda segment: segment.offset)
     last.bytes = len(data) - last.offset
@@ -29,8 +29,8 @@ def enlarged(content: bytes, num_bytes: int, seed: int) -> bytes:
     builder.Finish(program.Pack(builder), file_identifier=FILE_IDENTIFIER)
     packed = bytes(builder.Output())
     start = bytearray(data[: min(segment.offset for segment in program.segments)])
-    assert HEADER.size + len(packed) <= len(start)
-    start[HEADER.size :] = packed.ljust(len(start) - HEADER.size, b"\0")
+    assert HEADER_BYTES + len(packed) <= len(start)
+    start[HEADER_BYTES :] = packed.ljust(len(start) - HEADER_BYTES, b"\0")
     struct.pack_into("<QQI", start, 16, len(packed), len(data), zlib.crc32(packed))
     return bytes(start) + data[len(start) :]
 
