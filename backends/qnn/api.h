@@ -134,14 +134,15 @@ struct Config {
   void* custom;
 };
 
-// A backend's own option of a graph or a device. What the option is lies at 4 or at 8, by the version: both are
-// written.
+// A backend's own option of a graph, a context or a device. What the option is lies at 4 or at 8, by the version: both
+// are written.
 struct CustomConfig {
   uint32_t option;
   uint32_t value[5];
 };
 inline constexpr uint32_t kGraphPrecision = 2, kFloat16Precision = 1;
 inline constexpr uint32_t kDeviceSoc = 0;
+inline constexpr uint32_t kContextSharesWeights = 1;
 
 struct Version {
   uint32_t major, minor, patch;

@@ -96,8 +96,9 @@ void Caches::read(int32_t state, int64_t positions, std::span<std::byte> keys, s
 Status Caches::write(int32_t state, int64_t positions, std::span<const std::byte> keys,
                      std::span<const std::byte> values) {
   const StateSizes& sizes = states_.at(state);
-  MOTE_REQUIRE(positions <= sizes.capacity, Code::kUnsupportedBackend, "%lld positions: the file was exported for %u on QNN",
-               static_cast<long long>(positions), sizes.capacity);
+  MOTE_REQUIRE(positions <= sizes.capacity, Code::kUnsupportedBackend,
+               "%lld positions: the file was exported for %u on QNN", static_cast<long long>(positions),
+               sizes.capacity);
   reserve();
   Slots& slots = slots_.at(state);
   each_row(sizes, sizes.key_width, positions, [&](size_t slot, size_t row, size_t bytes) {

@@ -9,6 +9,13 @@
 namespace mote::qnn {
 namespace {
 
+// The simulator computes with shared weights, and then dies of reading the binary that it made of them.
+#if defined(__ANDROID__)
+constexpr uint32_t kShares = 1;
+#else
+constexpr uint32_t kShares = 0;
+#endif
+
 std::string graph_name(size_t index) { return format("part%zu", index); }
 
 Status at_part(const DelegatePart& part, const Status& status) {
@@ -49,8 +56,11 @@ Result<std::unique_ptr<Context>> Context::compile(const Library& library, std::s
                                                   const DelegateSource& source) {
   std::unique_ptr<Context> made(new Context(library));
   MOTE_RETURN_IF_ERROR(at_part(source.parts.front(), check_size(graphs, source, &made->bytes_)));
+  CustomConfig custom{kContextSharesWeights, {kShares, kShares}};
+  const Config config{0, &custom};
+  const Config* configs[] = {&config, nullptr};
   MOTE_RETURN_IF_ERROR(qnn_status(
-      library.functions.context_create(library.backend, library.device, nullptr, &made->context_), "make a context"));
+      library.functions.context_create(library.backend, library.device, configs, &made->context_), "make a context"));
   for (size_t i = 0; i < graphs.size(); ++i) {
     MOTE_RETURN_IF_ERROR(report(source.progress, static_cast<double>(i) / static_cast<double>(graphs.size())));
     MOTE_RETURN_IF_ERROR(at_part(source.parts[i], made->add(graphs[i], source.parts[i], i)));
@@ -97,8 +107,9 @@ Status Context::write(const KeptFile& kept) const {
 Result<std::unique_ptr<Context>> Context::read(const Library& library, std::span<const Graph> graphs,
                                                const KeptFile& kept) {
   const Functions& f = library.functions;
-  MOTE_ASSIGN(const std::vector<std::byte> bytes, kept.read(2 * kMaxContextBytes));
   std::unique_ptr<Context> made(new Context(library));
+  MOTE_ASSIGN(made->binary_, kept.read(2 * kMaxContextBytes));
+  const std::vector<std::byte>& bytes = made->binary_;
   size_t num_ids = 0;
   for (const Graph& graph : graphs) num_ids += graph.reads.size() + graph.writes.size();
   const size_t head = num_ids * sizeof(uint32_t);

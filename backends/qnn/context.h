@@ -50,7 +50,8 @@ class Context {
   const Library& library_;
   Handle context_ = nullptr;
   std::vector<Compiled> compiled_;
-  uint64_t bytes_ = 0;  // of weights, or of what was read
+  uint64_t bytes_ = 0;             // of weights, or of what was read
+  std::vector<std::byte> binary_;  // that was read: the library goes on reading shared weights there
   std::mutex mutex_;
 };
 

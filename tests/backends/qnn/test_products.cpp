@@ -80,7 +80,8 @@ struct Weight {
 class QnnProducts : public testing::TestWithParam<Form> {};
 
 TEST_P(QnnProducts, are_those_of_the_numbers) {
-  if (std::getenv("MOTE_QNN_LIBRARIES") == nullptr)
+  const char* folder = std::getenv("MOTE_QNN_LIBRARIES");
+  if (folder == nullptr || *folder == '\0')
     GTEST_SKIP() << "MOTE_QNN_LIBRARIES does not name the folder of Qualcomm's libraries";
   const Result<const Library*> found = library();
   ASSERT_TRUE(found.ok()) << found.status().message();
