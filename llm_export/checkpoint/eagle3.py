@@ -21,8 +21,8 @@ LAYER_FIELDS = (
 WINDOW_FIELDS = ("sliding_window", "use_sliding_window", "max_window_layers", "layer_types")
 MAX_SIZE = 1 << 24
 MAX_LAYERS = 64
-# Frequencies that do not change with the length of the text. Positions of text are the same in all parts of mrope.
-ROPE_TYPES = {"default": "default", "linear": "linear", "llama3": "llama3", "yarn": "yarn", "mrope": "default"}
+# Positions of text are the same in all parts of mrope. Frequencies of "dynamic" are those of the length at each call.
+ROPE_TYPES = {name: name for name in ("default", "linear", "dynamic", "llama3", "yarn")} | {"mrope": "default"}
 LAYER_IDS = "eagle_aux_hidden_state_layer_ids"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import hybrids, rewinding
+from benchmarks import decode_parts, hybrids, rewinding
 from benchmarks.peers import llama_cpp_hybrids
 from benchmarks.shapes import SHAPES, decode_bytes, head_weights, layer_weights, tensor_shapes
 
@@ -65,3 +65,13 @@ def test_going_back_is_measured(capsys, demo_files):
     rewinding.main([str(demo_files.path()), "--tokens", "3", "--rounds", "1", "--threads", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["1", "2", "3"]
+
+
+def test_parts_of_a_step_are_all_instructions_and_the_head_apart(capsys, demo_files):
+    decode_parts.main([str(demo_files.path()), "--tokens", "2", "--depth", "8", "--threads", "1"])
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
+    assert "the output head" in names and "mote.attention" in names and len(names) == len(set(names))
+    made = [("mote.linear", 4000, [9.0, 2.0]), ("mote.linear", 100_000, [80.0, 70.0]), ("aten.mul", 10, [1.0, 1.0])]
+    text = decode_parts.table(made, 0)
+    assert "| the output head | 1 | 0.1 | 0.050 | 2.0 |" in text and text.endswith("The head itself: 0.07 ms.")

@@ -39,11 +39,13 @@ USUAL = AUTHORS | {
     "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                      "original_max_position_embeddings": 16},
 }  # fmt: skip
+DYNAMIC = AUTHORS | {"rope_scaling": {"rope_type": "dynamic", "factor": 4.0}, "max_position_embeddings": 16}
 # Config of the head, layers of the model, those whose inputs the head reads.
 FORMS = {
     "llama-eagle3": (AUTHORS, 4, (1, 2, 3)),
     "qwen3-eagle3": (SPECULATORS, 3, (3, 0, 2)),
     "qwen3_5_text-eagle3": (USUAL, 7, (2, 3, 4)),
+    "llama-dynamic-eagle3": (DYNAMIC, 4, (1, 2, 3)),
 }
 
 

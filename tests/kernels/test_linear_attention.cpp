@@ -159,6 +159,58 @@ TEST(LinearAttention, gives_each_sequence_of_a_call_the_bits_that_it_gets_alone)
   }
 }
 
+Owned run_planned(const Case& c, const Operands& in, int64_t begin, int64_t end, Memory& memory, RecurrentCall plan) {
+  const Owned q = tokens_of(in.q, begin, end), k = tokens_of(in.k, begin, end), v = tokens_of(in.v, begin, end);
+  const Owned decay = tokens_of(in.decay, begin, end), beta = tokens_of(in.beta, begin, end);
+  std::vector<SequenceStates> sequences{{end - begin, {}, memory.states, {}, &plan}};
+  OpCall call("mote.linear_attention");
+  StateShape shape;
+  shape.recurrent = memory.state.tensor;
+  call.input(q).input(k).input(v);
+  c.decay == Decay::kNone ? call.absent() : call.input(decay);
+  if (c.has_beta) call.input(beta);
+  call.output(DType::kFloat32, {1, end - begin, c.heads, c.per_head}).integers("state", {0}).state(shape);
+  EXPECT_TRUE(call.sequences(&sequences).run(2).ok());
+  return std::move(call.result());
+}
+
+TEST(LinearAttention, goes_on_from_a_copy_by_the_rows_that_it_recorded) {
+  const Case cases[] = {
+      {1, 2, 144, 6, Decay::kOfHeads, true}, {2, 2, 80, 5, Decay::kOfElements, true},
+      {1, 3, 21, 9, Decay::kOfHeads, false}, {1, 37, 16, 1, Decay::kOfElements, false},
+      {1, 2, 64, 260, Decay::kNone, false},
+  };
+  constexpr int64_t kRows = 40, kFirst = 30, kCopied = 3;  // the ring begins again on the way
+  for (const Case& c : cases) {
+    const Operands in = operands_of(c);
+    const int64_t decays = c.decay == Decay::kNone ? 0 : c.decay == Decay::kOfHeads ? 1 : c.width;
+    const int64_t row_floats = c.key_heads * c.width + c.heads * (c.per_head + decays) + 5;
+    std::vector<float> rows(static_cast<size_t>(kRows * row_floats));
+    Memory first(c);
+    std::vector<float> copy(static_cast<size_t>(first.state.tensor.num_elements()));
+    const RecurrentCopy copies[] = {{kCopied, copy.data()}};
+    first.states[0].rows = rows.data(), first.states[0].row_floats = row_floats;
+    run_planned(
+        c, in, 0, kTokens, first,
+        {.num_rows = kRows, .num_kept = kTokens, .first_recorded = kFirst, .num_recorded = kTokens, .copies = copies});
+    for (const int64_t replayed : {0, 1, 4, 6, 33}) {
+      const int64_t at = kCopied + replayed;
+      Memory whole(c), back(c);
+      run(c, in, 0, at, whole, 1, false);
+      const Owned expected = run(c, in, at, at + 1, whole, 1, false);
+      back.states[0].rows = rows.data(), back.states[0].row_floats = row_floats;
+      const Owned y = run_planned(c, in, at, at + 1, back,
+                                  {.num_rows = kRows,
+                                   .source = copy.data(),
+                                   .first_replayed = (kFirst + kCopied) % kRows,
+                                   .num_replayed = replayed,
+                                   .num_kept = 1});
+      EXPECT_EQ(0, std::memcmp(y.bytes.data(), expected.bytes.data(), y.bytes.size())) << c.width << " " << replayed;
+      EXPECT_TRUE(same_bits(whole.state, back.state)) << c.width << " " << replayed;
+    }
+  }
+}
+
 TEST(LinearAttention, refuses_what_does_not_fit) {
   const auto accepted = [](const Shape& q, const Shape& v, const Shape& decay, const Shape& beta, const Shape& state) {
     OpCall call("mote.linear_attention");

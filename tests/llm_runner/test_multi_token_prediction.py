@@ -19,7 +19,7 @@ from llm_export.capture.assistants import build
 from llm_export.checkpoint import open_checkpoint, with_assistant
 from llm_export.errors import UnsupportedError
 from llm_export.program.specs import StateSpec
-from llm_runner import ArgumentError, Model
+from llm_runner import ArgumentError, Model, PrefixCache
 from tests.contracts import assistants, eagle_heads
 from tests.contracts.draft_heads import NAMES, Reference, save_with_head
 
@@ -42,8 +42,8 @@ def files(tmp_path_factory):
         if name not in made:
             folder = made[name] = tmp_path_factory.mktemp(name)
             source, given = folder, {}
-            if name in (*assistants.NAMES, *eagle_heads.NAMES):
-                save = eagle_heads.save_with_eagle if name in eagle_heads.NAMES else assistants.save_with_assistant
+            if name in (*assistants.NAMES, *eagle_heads.FORMS):
+                save = eagle_heads.save_with_eagle if name in eagle_heads.FORMS else assistants.save_with_assistant
                 save(name, folder)
                 source, given = folder / "model", {"assistant": folder / "assistant"}
             else:
@@ -189,6 +189,62 @@ def test_an_eagle_head_shares_the_embeddings_and_finds_tokens_of_its_vocabulary(
     known = eagle_heads.draft_ids(folder)
     right = sum(one in known for one in ids[2:])  # of those that a first guess was made of
     assert 0 < statistics["accepted_tokens"] <= right < len(ids)
+
+
+@pytest.mark.parametrize("name", (NAMES[3], *WITH_EAGLE))
+def test_files_prefixes_and_batches_go_on_beside_a_head(files, tmp_path, name):
+    model, cache = Model.load(files(name) / "tiny.mote"), PrefixCache(1 << 26)
+    drafts, short = {"speculative": "mtp", "draft_tokens": 3}, {"ignore_eos": True, "max_new_tokens": 12}
+
+    def text_of(session, prompt, **options) -> tuple[list[int], int]:
+        generation = session.generate(prompt, **short, **options)
+        generation.text()
+        return generation.token_ids, generation.statistics["proposed_tokens"]
+
+    plain = model.session(context_length=64)
+    expected, _ = text_of(plain, PROMPT, speculative="off")
+    whole = [*plain.tokens, *PROMPT[4:]]
+    assert len(whole) >= 24
+    more, _ = text_of(plain, PROMPT[4:], speculative="off")
+    with model.session(context_length=64, prefix_cache=cache) as session:
+        assert text_of(session, PROMPT, **drafts)[0] == expected
+        session.save(tmp_path / "saved.session")
+    # What a head has read is not in a file, so it begins to read behind it.
+    restored = model.session(context_length=64)
+    restored.restore(tmp_path / "saved.session")
+    found, proposed = text_of(restored, PROMPT[4:], **drafts)
+    assert found == more and proposed > 10
+    # It is in a prefix cache.
+    with model.session(context_length=64, prefix_cache=cache) as session:
+        found, proposed = text_of(session, whole, **drafts)
+        assert found == more and proposed > 10
+    assert cache.info["hits"] == 1 and cache.info["reused_tokens"] > len(PROMPT)
+    together: dict[int, list[int]] = {}
+    with model.batch(2, context_length=64) as batch:
+        numbers = [batch.add(prompt, **short) for prompt in (PROMPT, whole)]
+        while len(batch):
+            for piece in batch.step():
+                together.setdefault(piece.sequence, []).append(piece.token_id)
+    assert [together[number] for number in numbers] == [expected, more]
+
+
+def test_an_eagle_head_with_dynamic_rotations_takes_the_length_of_the_text(files):
+    folder = files("llama-dynamic-eagle3")
+    model = Model.load(folder / "tiny.mote")
+    session = model.session(context_length=48, prefill_chunk=32, threads=1, kv_dtype="float32")
+    place, calls = logits_of_head(model), []
+
+    def note(method, instruction, _output, value):
+        if (method, instruction) == place:
+            calls.append((session.position, value.reshape(-1).copy()))
+
+    prompt = [*PROMPT, *PROMPT]  # longer than the positions of the head, and read at once
+    with session.record(note):
+        ids, _ = ids_of(session, prompt, speculative="mtp", draft_tokens=1)
+    position, logits = calls[0]
+    assert position == len(prompt)
+    (expected,) = eagle_heads.Reference(folder).guesses([*prompt, ids[0]], 1)
+    np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
 
 
 def test_assistants_of_other_models_are_refused(tmp_path):

@@ -13,7 +13,8 @@ struct TokenSeries {
 };
 
 struct LinearAttentionRow {
-  float* state = nullptr;  // [N]
+  float* state = nullptr;       // [N]
+  const float* from = nullptr;  // where `replay` reads it
   TokenSeries v{};
   TokenSeries decay{};      // first == nullptr: none
   TokenSeries beta{};       // first == nullptr: what is added is v itself
@@ -24,7 +25,7 @@ struct LinearAttentionRow {
 constexpr int kLinearAttentionRows = 4;  // at once
 
 struct LinearAttentionTokens {
-  TokenSeries q, k;  // of the first of N neighbours; no q: there is no y
+  TokenSeries q, k;  // of the first of N neighbours
   int64_t tokens = 0;
   int64_t width = 0;             // N
   int64_t y_step = 0;            // from one token's y to the next's
@@ -37,6 +38,9 @@ struct LinearAttentionFunctions {
 
   // Runs 1 to kLinearAttentionRows rows through all tokens.
   void (*run)(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count);
+  // Moves them on by updates that were made, in place of v, without q, beta and y: the bits of `state` are those that
+  // `run` left. Without tokens it copies.
+  void (*replay)(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count);
 };
 
 }  // namespace mote

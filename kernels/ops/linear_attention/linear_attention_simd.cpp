@@ -13,8 +13,22 @@ constexpr int64_t kFetchAhead = 1024;  // floats
 
 enum class Decay { kNone, kOfRow, kOfElements };
 
-// kReads: without a query it only moves the state on. kIsWhole: the width is a multiple of 16.
-template <int kRows, bool kReads, bool kHasBeta, bool kIsWhole, Decay kDecay>
+template <bool kIsWhole>
+MOTE_INLINE F32x16 load_row(const float* from, int64_t count) {
+  return kIsWhole ? load_f32(from) : load_upto(from, count);
+}
+
+template <bool kIsWhole>
+MOTE_INLINE void store_row(float* to, F32x16 value, int64_t count) {
+  if (kIsWhole) {
+    store_f32(to, value);
+  } else {
+    store_upto(to, value, count);
+  }
+}
+
+// kIsWhole: the width is a multiple of 16.
+template <int kRows, bool kHasBeta, bool kIsWhole, Decay kDecay>
 class Rows {
  public:
   Rows(const LinearAttentionTokens& call, const LinearAttentionRow* rows) : call_(call), rows_(rows) {
@@ -40,7 +54,7 @@ class Rows {
     if (rows_[0].update != nullptr) {
       for (int r = 0; r < kRows; ++r) rows_[r].update[t * call_.update_step] = update_[r];
     }
-    add<kFetches && !kHasBeta>(k, kReads ? call_.q.first + t * call_.q.step : nullptr, t);
+    add<kFetches && !kHasBeta>(k, call_.q.first + t * call_.q.step, t);
   }
 
   // Rows are read side by side, which hardware does not recognise as one stream: lines of rows behind them are fetched
@@ -53,9 +67,7 @@ class Rows {
     }
   }
 
-  MOTE_INLINE F32x16 load(const float* from, int64_t n) const {
-    return kIsWhole ? load_f32(from + n) : load_upto(from + n, call_.width - n);
-  }
+  MOTE_INLINE F32x16 load(const float* from, int64_t n) const { return load_row<kIsWhole>(from + n, call_.width - n); }
   MOTE_INLINE F32x16 decayed(int r, int64_t n) const {
     const F32x16 state = load(state_[r], n);
     if constexpr (kDecay == Decay::kNone) return state;
@@ -86,19 +98,14 @@ class Rows {
       updates[r] = splat(update_[r]);
     }
     for (int64_t n = 0; n < call_.width; n += 16) {
-      const F32x16 key = load(k, n), query = kReads ? load(q, n) : key;
+      const F32x16 key = load(k, n), query = load(q, n);
       fetch<kFetches>(n);
       for (int r = 0; r < kRows; ++r) {
         const F32x16 value = fma(key, updates[r], decayed(r, n));
-        if (kIsWhole) {
-          store_f32(state_[r] + n, value);
-        } else {
-          store_upto(state_[r] + n, value, call_.width - n);
-        }
-        if (kReads) read[r] = fma(query, value, read[r]);
+        store_row<kIsWhole>(state_[r] + n, value, call_.width - n);
+        read[r] = fma(query, value, read[r]);
       }
     }
-    if (!kReads) return;
     float sums[kRows];
     sum_rows(read, sums);
     for (int r = 0; r < kRows; ++r) rows_[r].y[t * call_.y_step] = sums[r];
@@ -120,34 +127,112 @@ class Rows {
   float update_[kRows];
 };
 
-template <bool kReads, bool kHasBeta, bool kIsWhole, Decay kDecay>
-void run_block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-  if (count == kLinearAttentionRows) {
-    Rows<kLinearAttentionRows, kReads, kHasBeta, kIsWhole, kDecay>(call, rows).run();
-  } else {
-    for (int r = 0; r < count; ++r) Rows<1, kReads, kHasBeta, kIsWhole, kDecay>(call, rows + r).run();
+// The tokens of a few columns of rows, which stay in registers meanwhile.
+template <int kRows, bool kIsWhole, Decay kDecay>
+class ReplayedRows {
+ public:
+  ReplayedRows(const LinearAttentionTokens& call, const LinearAttentionRow* rows) : call_(call), rows_(rows) {}
+
+  void run() const {
+    int64_t n = 0;
+    for (; n + 16 * kVectors <= call_.width; n += 16 * kVectors) run_columns<kVectors>(n);
+    for (; n < call_.width; n += 16) run_columns<1>(n);
   }
-}
 
-template <bool kReads, bool kHasBeta, bool kIsWhole>
+ private:
+#if defined(__AVX512F__)
+  static constexpr int kVectors = 4;  // of 32, four rows of these are half
+#else
+  static constexpr int kVectors = 1;
+#endif
+
+  // Lines of rows behind these, in their order.
+  MOTE_INLINE void fetch(int64_t n) const {
+    for (int r = 0; r < kRows; ++r) {
+      __builtin_prefetch(rows_[0].from + kFetchAhead + n * kRows + r * 16);
+      __builtin_prefetch(rows_[0].state + kFetchAhead + n * kRows + r * 16, 1);
+    }
+  }
+
+  template <int kCount>
+  MOTE_INLINE void run_columns(int64_t n) const {
+    F32x16 state[kRows][kCount];
+    const float *update[kRows], *decay[kRows];
+    for (int i = 0; i < kCount; ++i) fetch(n + 16 * i);
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kCount; ++i) state[r][i] = load(rows_[r].from, n + 16 * i);
+      update[r] = rows_[r].v.first;
+      decay[r] = rows_[r].decay.first;
+    }
+    const float* k = call_.k.first;
+    const int64_t update_step = rows_[0].v.step, decay_step = rows_[0].decay.step;
+    for (int64_t t = 0; t < call_.tokens; ++t) {
+      F32x16 keys[kCount];
+      for (int i = 0; i < kCount; ++i) keys[i] = load(k, n + 16 * i);
+      for (int r = 0; r < kRows; ++r) {
+        const F32x16 added = splat(*update[r]);
+        const F32x16 decays = kDecay == Decay::kOfRow ? splat(*decay[r]) : added;
+        for (int i = 0; i < kCount; ++i) {
+          const F32x16 factor = kDecay == Decay::kOfElements ? load(decay[r], n + 16 * i) : decays;
+          const F32x16 decayed = kDecay == Decay::kNone ? state[r][i] : factor * state[r][i];
+          state[r][i] = fma(keys[i], added, decayed);
+        }
+        update[r] += update_step;
+        if (kDecay != Decay::kNone) decay[r] += decay_step;
+      }
+      k += call_.k.step;
+    }
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kCount; ++i)
+        store_row<kIsWhole>(rows_[r].state + n + 16 * i, state[r][i], call_.width - n - 16 * i);
+    }
+  }
+  MOTE_INLINE F32x16 load(const float* from, int64_t n) const { return load_row<kIsWhole>(from + n, call_.width - n); }
+
+  const LinearAttentionTokens& call_;
+  const LinearAttentionRow* rows_;
+};
+
+struct RunBlocks {
+  template <bool kHasBeta, bool kIsWhole, Decay kDecay>
+  static void block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+    if (count == kLinearAttentionRows) return Rows<kLinearAttentionRows, kHasBeta, kIsWhole, kDecay>(call, rows).run();
+    for (int r = 0; r < count; ++r) Rows<1, kHasBeta, kIsWhole, kDecay>(call, rows + r).run();
+  }
+};
+
+struct ReplayBlocks {
+  template <bool, bool kIsWhole, Decay kDecay>
+  static void block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+    if (count == kLinearAttentionRows) return ReplayedRows<kLinearAttentionRows, kIsWhole, kDecay>(call, rows).run();
+    for (int r = 0; r < count; ++r) ReplayedRows<1, kIsWhole, kDecay>(call, rows + r).run();
+  }
+};
+
+template <typename Blocks, bool kHasBeta, bool kIsWhole>
 void run_decay(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-  if (rows->decay.first == nullptr) return run_block<kReads, kHasBeta, kIsWhole, Decay::kNone>(call, rows, count);
-  if (!call.decay_is_vector) return run_block<kReads, kHasBeta, kIsWhole, Decay::kOfRow>(call, rows, count);
-  run_block<kReads, kHasBeta, kIsWhole, Decay::kOfElements>(call, rows, count);
+  const auto with = [&]<Decay kDecay>() { Blocks::template block<kHasBeta, kIsWhole, kDecay>(call, rows, count); };
+  if (rows->decay.first == nullptr) return with.template operator()<Decay::kNone>();
+  if (!call.decay_is_vector) return with.template operator()<Decay::kOfRow>();
+  with.template operator()<Decay::kOfElements>();
 }
 
-template <bool kReads, bool kHasBeta>
+template <typename Blocks, bool kHasBeta>
 void run_width(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-  call.width % 16 == 0 ? run_decay<kReads, kHasBeta, true>(call, rows, count)
-                       : run_decay<kReads, kHasBeta, false>(call, rows, count);
+  call.width % 16 == 0 ? run_decay<Blocks, kHasBeta, true>(call, rows, count)
+                       : run_decay<Blocks, kHasBeta, false>(call, rows, count);
 }
 
 void run(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-  if (call.q.first == nullptr) return run_width<false, false>(call, rows, count);  // updates are those that were made
-  rows->beta.first == nullptr ? run_width<true, false>(call, rows, count) : run_width<true, true>(call, rows, count);
+  rows->beta.first == nullptr ? run_width<RunBlocks, false>(call, rows, count)
+                              : run_width<RunBlocks, true>(call, rows, count);
 }
 
-constexpr LinearAttentionFunctions kFunctions = {run};
+void replay(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
+  run_width<ReplayBlocks, false>(call, rows, count);
+}
+
+constexpr LinearAttentionFunctions kFunctions = {run, replay};
 
 MOTE_REGISTER_KERNEL(.name = "linear_attention_" MOTE_ISA_NAME, .role = LinearAttentionFunctions::kRole,
                      .needs = kNeeds, .rank = kRank, .functions = &kFunctions);

@@ -165,42 +165,65 @@ struct Sequence {
   int64_t ring_row(int64_t token) const { return (plan.first_recorded + token - first_recorded()) % plan.num_rows; }
 
   // Brings rows of the state to where the call begins.
-  void load(const Panel& panel) const {
-    float* memory = rows_of(state.tensor.as<float>(), panel);
-    if (plan.source != nullptr)
-      std::memcpy(memory, plan.source + state.offset + panel.first * sizes.width, bytes_of(panel));
-    int64_t row = plan.first_replayed;
-    for (int64_t left = plan.num_replayed; left > 0;) {
-      const int64_t count = std::min(left, plan.num_rows - row);
-      replay(panel, memory, row, count);
+  void load(const Panel& panel, const PanelMemory& spare) const {
+    float* to = rows_of(state.tensor.as<float>(), panel);
+    const float* from = plan.source == nullptr ? to : plan.source + state.offset + panel.first * sizes.width;
+    int64_t row = plan.first_replayed, left = plan.num_replayed;
+    while (left > 0 || from != to) {
+      const int64_t count = std::min({left, kChunkTokens, plan.num_rows - row});
+      replay(panel, from, to, row, count, spare);
+      from = to;
       left -= count;
-      row = 0;
+      row = (row + count) % plan.num_rows;
     }
   }
 
-  void replay(const Panel& panel, float* memory, int64_t ring_row, int64_t count) const {
+  // `count` tokens, at most kChunkTokens, that lie side by side in the ring.
+  void replay(const Panel& panel, const float* from, float* to, int64_t ring_row, int64_t count,
+              const PanelMemory& spare) const {
     const int64_t step = state.row_floats;
-    const float* keys = state.rows + ring_row * step;
-    const float* updates = keys + sizes.keys();
-    const float* decays = updates + sizes.num_rows();
-    const LinearAttentionTokens all{
-        {}, {keys + panel.key_head * sizes.width, step}, count, sizes.width, 0, 0, sizes.has_vector_decay};
-    for_each_rows(all, panel, [&](int64_t row) {
+    const float* ring = state.rows + ring_row * step;
+    ChunkOperands kept{
+        {ring, step, sizes.width, 1}, {ring + sizes.keys(), step, sizes.per_head, 1}, {}, panel.key_head};
+    if (sizes.decays > 0) kept.decay = {ring + sizes.keys() + sizes.num_rows(), step, sizes.decays, 1};
+    const bool is_copied = count > kFewTokens;
+    if (is_copied) {
+      copy_chunk(kept, panel, count, spare);
+      fetch_next(panel, ring, count);
+    }
+    const LinearAttentionTokens all{.q = {},
+                                    .k = kept.k.series(0, kept.key_head, 0),
+                                    .tokens = count,
+                                    .width = sizes.width,
+                                    .decay_is_vector = sizes.has_vector_decay};
+    for_each_rows(functions.replay, all, panel, [&](int64_t row) {
       const int64_t index = panel.first + row, head = index / sizes.per_head;
-      LinearAttentionRow found{memory + row * sizes.width, {updates + index, step}, {}, {}, nullptr, nullptr};
-      if (sizes.decays > 0) found.decay = {decays + head * sizes.decays, step};
-      return found;
+      return LinearAttentionRow{.state = to + row * sizes.width,
+                                .from = from + row * sizes.width,
+                                .v = is_copied ? kept.v.series(0, 0, row) : kept.v.series(0, 0, index),
+                                .decay = kept.decay.series(0, head - kept.first_decay, 0)};
     });
   }
 
+  // Lines of the ring that the panel behind this one reads: a few of each token, far apart.
+  void fetch_next(const Panel& panel, const float* ring, int64_t count) const {
+    const float* keys = ring + (panel.first + panel.count) * sizes.key_heads / sizes.num_rows() * sizes.width;
+    const float* updates = ring + sizes.keys() + panel.first + panel.count;
+    for (int64_t t = 0; t < count; ++t) {
+      for (int64_t i = 0; i < sizes.width; i += 16) __builtin_prefetch(keys + t * state.row_floats + i);
+      for (int64_t i = 0; i < panel.count; i += 16) __builtin_prefetch(updates + t * state.row_floats + i);
+    }
+  }
+
   // Runs the tokens with row_of(row) for each row of a panel, as many at once as the kernel takes.
-  template <typename RowOf>
-  void for_each_rows(const LinearAttentionTokens& all, const Panel& panel, const RowOf& row_of) const {
+  template <typename Function, typename RowOf>
+  static void for_each_rows(const Function& function, const LinearAttentionTokens& all, const Panel& panel,
+                            const RowOf& row_of) {
     for (int64_t at = 0; at < panel.count; at += kLinearAttentionRows) {
       LinearAttentionRow rows[kLinearAttentionRows];
       const auto count = static_cast<int>(std::min<int64_t>(kLinearAttentionRows, panel.count - at));
       for (int r = 0; r < count; ++r) rows[r] = row_of(at + r);
-      functions.run(all, rows, count);
+      function(all, rows, count);
     }
   }
 
@@ -217,7 +240,7 @@ struct Sequence {
   }
 
   void run(const Panel& panel, const PanelMemory& spare) const {
-    load(panel);
+    load(panel, spare);
     float* memory = rows_of(state.tensor.as<float>(), panel);
     for (int64_t token = 0;;) {
       for (const RecurrentCopy& copy : plan.copies) {
@@ -238,25 +261,16 @@ struct Sequence {
   // At most kChunkTokens, of which either all or none are recorded.
   void run_chunk(const Panel& panel, float* memory, int64_t begin, int64_t end, const PanelMemory& spare) const {
     const int64_t at = first + begin, count = end - begin;
-    Operand q = operands[0], k = operands[1], v = operands[2], decay = operands[3];
-    for (Operand* operand : {&q, &k, &v, &decay}) *operand = operand->from(at);
+    Operand q = operands[0].from(at);
+    ChunkOperands own{operands[1].from(at), operands[2].from(at), operands[3].from(at), panel.key_head};
     float* y = call.outputs[0]->as<float>() + at * sizes.num_rows() + panel.first;
     const bool is_copied = count > kFewTokens;
-    int64_t key_head = panel.key_head, first_decay = 0;
     if (is_copied) {
-      q = copied(q, key_head, 1, sizes.width, count, spare.q);
-      k = copied(k, key_head, 1, sizes.width, count, spare.k);
-      key_head = 0;
-      v = copied_rows(v, panel, count, spare.v);
-      const int64_t head = panel.first / sizes.per_head;
-      const int64_t num_heads = (panel.first + panel.count - 1) / sizes.per_head - head + 1;
-      if (sizes.has_vector_decay && num_heads * sizes.width <= kCopiedDecays) {
-        decay = copied(decay, head, num_heads, sizes.width, count, spare.decays);
-        first_decay = head;
-      }
+      q = copied(q, panel.key_head, 1, sizes.width, count, spare.q);
+      copy_chunk(own, panel, count, spare);
     }
-    const LinearAttentionTokens all{q.series(0, key_head, 0),
-                                    k.series(0, key_head, 0),
+    const LinearAttentionTokens all{q.series(0, own.key_head, 0),
+                                    own.k.series(0, own.key_head, 0),
                                     count,
                                     sizes.width,
                                     is_copied ? panel.count : sizes.num_rows(),
@@ -264,17 +278,36 @@ struct Sequence {
                                     sizes.has_vector_decay};
     const bool records = plan.num_recorded > 0 && begin >= first_recorded();
     float* updates = records ? state.rows + ring_row(begin) * state.row_floats + sizes.keys() : nullptr;
-    for_each_rows(all, panel, [&](int64_t row) {
+    for_each_rows(functions.run, all, panel, [&](int64_t row) {
       const int64_t index = panel.first + row, head = index / sizes.per_head;
-      return LinearAttentionRow{memory + row * sizes.width,
-                                is_copied ? v.series(0, 0, row) : v.series(0, head, index % sizes.per_head),
-                                decay.series(0, head - first_decay, 0),
-                                operands[4].series(at, head, 0),
-                                (is_copied ? spare.y : y) + row,
-                                records ? updates + index : nullptr};
+      return LinearAttentionRow{
+          .state = memory + row * sizes.width,
+          .v = is_copied ? own.v.series(0, 0, row) : own.v.series(0, head, index % sizes.per_head),
+          .decay = own.decay.series(0, head - own.first_decay, 0),
+          .beta = operands[4].series(at, head, 0),
+          .y = (is_copied ? spare.y : y) + row,
+          .update = records ? updates + index : nullptr};
     });
     if (!is_copied) return;
     for (int64_t t = 0; t < count; ++t) copy_floats(spare.y + t * panel.count, panel.count, y + t * sizes.num_rows());
+  }
+
+  struct ChunkOperands {
+    Operand k, v, decay;
+    int64_t key_head = 0;     // of the panel, in k
+    int64_t first_decay = 0;  // head of the first of `decay`
+  };
+
+  // Copies them next to each other.
+  void copy_chunk(ChunkOperands& chunk, const Panel& panel, int64_t count, const PanelMemory& spare) const {
+    chunk.k = copied(chunk.k, panel.key_head, 1, sizes.width, count, spare.k);
+    chunk.key_head = 0;
+    chunk.v = copied_rows(chunk.v, panel, count, spare.v);
+    const int64_t head = panel.first / sizes.per_head;
+    const int64_t num_heads = (panel.first + panel.count - 1) / sizes.per_head - head + 1;
+    if (!sizes.has_vector_decay || num_heads * sizes.width > kCopiedDecays) return;
+    chunk.decay = copied(chunk.decay, head, num_heads, sizes.width, count, spare.decays);
+    chunk.first_decay = head;
   }
 
   // The tokens of some heads: [count, num_heads, width].
@@ -294,7 +327,9 @@ struct Sequence {
       const int64_t neighbours = is_even ? panel.count : std::min(sizes.per_head - element, panel.count - row);
       const float* from = v.series(0, index / sizes.per_head, element).first;
       for (int64_t t = 0; t < count; ++t) {
-        for (int64_t i = 0; i < neighbours; ++i) to[t * panel.count + row + i] = from[t * v.token + i * v.element];
+        float* own = to + t * panel.count + row;
+        for (int64_t i = 0; i < neighbours && v.element != 1; ++i) own[i] = from[t * v.token + i * v.element];
+        if (v.element == 1) copy_floats(from + t * v.token, neighbours, own);
       }
       row += neighbours;
     }
@@ -374,10 +409,27 @@ RecurrentRows linear_attention_rows(const Call& call) {
 }
 
 Status replay_linear_attention(const Call& call, KernelContext& context) {
+  Scratch scratch(context.scratch);
+  const int64_t width = call.inputs[1]->size(3), spare_floats = PanelMemory::floats(width);
+  float* spare = scratch.take<float>(context.threads->num_threads() * spare_floats);
   return for_each_sequence(call, nullptr, context, [&](const Sequence& sequence) {
-    for_each_panel(sequence.sizes, sequence.plan.num_replayed + 1, context,
-                   [&](const Panel& panel, int) { sequence.load(panel); });
+    for_each_panel(sequence.sizes, sequence.plan.num_replayed + 1, context, [&](const Panel& panel, int thread) {
+      sequence.load(panel, PanelMemory(spare + thread * spare_floats, width));
+    });
   });
+}
+
+// With the states, which are read and written, and what is recorded.
+Cost linear_attention_cost(const Call& call, const KernelContext& context) {
+  Cost cost = operand_cost(call, context);
+  const StateSizes sizes(call);
+  const int64_t elements = sizes.num_rows() * sizes.width, products = optional_input(call, 4) == nullptr ? 2 : 3;
+  for (const SequenceStates& states : context.sequences) {
+    const int64_t recorded = states.recurrent == nullptr ? 0 : states.recurrent->num_recorded;
+    cost.bytes += (2 * elements + recorded * sizes.row_floats()) * static_cast<int64_t>(sizeof(float));
+    cost.macs += products * elements * states.tokens;
+  }
+  return cost;
 }
 
 OutputAxis linear_attention_axis(const SymbolicCall& call) { return tokens_at(call, {1, 1, 1, 1, 1}); }
@@ -386,7 +438,7 @@ OutputAxis linear_attention_axis(const SymbolicCall& call) { return tokens_at(ca
 
 MOTE_REGISTER_OP(.name = "mote.linear_attention", .check = check_linear_attention,
                  .scratch_bytes = linear_attention_scratch_bytes, .run = run_linear_attention,
-                 .token_axis = linear_attention_axis, .recurrent_rows = linear_attention_rows,
-                 .replay = replay_linear_attention);
+                 .token_axis = linear_attention_axis, .cost = linear_attention_cost,
+                 .recurrent_rows = linear_attention_rows, .replay = replay_linear_attention);
 
 }  // namespace mote

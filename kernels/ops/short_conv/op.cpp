@@ -143,12 +143,12 @@ void run_conv_channels(const Call& call, const ShortConvSequence& sequence, int6
   if (!keeps_all) sequence.write_state(sequence.plan.num_kept, began, own, first, count);
 }
 
-// Threads split the channels, so that each reads and writes columns of the state of its own.
+// Threads split the channels, so that each reads and writes columns of the state of its own. work: of a channel
 template <typename Body>
 void for_channels(int64_t channels, int64_t work, KernelContext& context, const Body& body) {
   constexpr int64_t kTogether = ShortConvFunctions::kChannels;
   const int64_t blocks = (channels + kTogether - 1) / kTogether;
-  context.threads->parallel_for(blocks, row_grain(work), [&](int64_t begin, int64_t end, int) {
+  context.threads->parallel_for(blocks, row_grain(kTogether * work), [&](int64_t begin, int64_t end, int) {
     body(begin * kTogether, std::min(end * kTogether, channels) - begin * kTogether);
   });
 }

@@ -71,7 +71,7 @@ Status RecurrentMemory::keep(std::span<const int64_t> row_floats, const RewindLi
   MOTE_REQUIRE(bytes.at_most(PTRDIFF_MAX), Code::kOutOfMemory,
                "rewind_tokens: needs more memory than can be addressed");
   const auto size = static_cast<size_t>(bytes.unsigned_value());
-  rings_ = ReservedPages(reserve_pages(size), ReleasePages{size});
+  rings_ = reserve_large_pages(size);
   MOTE_REQUIRE(rings_ != nullptr, Code::kOutOfMemory, "rewind_tokens = %lld: needs %zu bytes, more than the system has",
                static_cast<long long>(limits.tokens), size);
   auto* next = reinterpret_cast<float*>(rings_.get());
@@ -99,7 +99,8 @@ uint64_t RecurrentMemory::bytes() const {
 
 uint64_t RecurrentMemory::held_bytes() const {
   const auto rows = static_cast<uint64_t>(num_rows_ == 0 ? 0 : std::min(end_row_, num_rows_));
-  uint64_t bytes = state_bytes() + rows * row_bytes() + (spare_ ? spare_.bytes() : 0);
+  uint64_t bytes = state_bytes() + rows * row_bytes();
+  for (const Slab& spare : spares_) bytes += spare.bytes();
   for (const RecurrentCheckpoint& checkpoint : checkpoints_) bytes += checkpoint.bytes();
   return bytes;
 }
@@ -107,6 +108,7 @@ uint64_t RecurrentMemory::held_bytes() const {
 void RecurrentMemory::clear() {
   checkpoints_.clear();
   written_.clear();
+  spares_.clear();
   source_ = Slab();
   settled_ = first_row_ = end_row_ = 0;
   if (memory_ != nullptr) std::memset(memory_.get(), 0, float_bytes(num_floats_));
@@ -154,6 +156,7 @@ const RecurrentCall* RecurrentMemory::begin_call(int64_t position, int64_t token
   call_.num_recorded = std::max<int64_t>(position + tokens - first, 0);
   call_.first_recorded = (position + tokens - call_.num_recorded) % num_rows_;
   plan_checkpoints(position, num_kept, end, is_prompt_);
+  drop_spares();
   checkpoints_.reserve(checkpoints_.size() + written_.size());
   call_.copies = copies_;
   settled_ = -1;
@@ -171,7 +174,9 @@ void RecurrentMemory::plan_checkpoints(int64_t position, int64_t num_kept, int64
     if (!checkpoints_[i].is_of_prompt && checkpoints_[i].position < last - num_rows_) drop(i);
   }
   for (int64_t at = oldest; at <= last; ++at) {
-    const bool is_at_stride = at % kStride == 0 && !has_checkpoint(at, at);
+    // Where the next call begins it can still be written, and this one has enough to do.
+    const bool is_left = at == last && call_.num_replayed > 0;
+    const bool is_at_stride = at % kStride == 0 && !is_left && !has_checkpoint(at, at);
     if (at == of_prompt || is_at_stride) add_checkpoint(at, at - position, at == of_prompt);
   }
   if (of_prompt >= 0 && of_prompt < oldest) add_checkpoint(of_prompt, of_prompt - position, true);
@@ -185,9 +190,20 @@ bool RecurrentMemory::has_checkpoint(int64_t from, int64_t to) const {
 }
 
 void RecurrentMemory::drop(size_t index) {
-  Slab& states = checkpoints_[index].states;
-  if (states.is_writable()) spare_ = std::move(states);
+  spare(checkpoints_[index].states);
   checkpoints_.erase(checkpoints_.begin() + static_cast<ptrdiff_t>(index));
+}
+
+void RecurrentMemory::spare(Slab& states) {
+  if (states.is_writable()) spares_.push_back(std::move(states));
+}
+
+// As many as do not fit beside what is kept.
+void RecurrentMemory::drop_spares() {
+  uint64_t held = static_cast<uint64_t>(num_rows_) * row_bytes();
+  for (const RecurrentCheckpoint& each : checkpoints_) held += each.bytes();
+  for (const RecurrentCheckpoint& each : written_) held += each.bytes();
+  while (!spares_.empty() && held + spares_.size() * state_bytes() > limits_.max_bytes) spares_.pop_back();
 }
 
 // Drops checkpoints until another fits: the oldest of prompts as long as enough others stay, then the oldest at
@@ -211,8 +227,13 @@ bool RecurrentMemory::make_room(bool is_of_prompt) {
 
 void RecurrentMemory::add_checkpoint(int64_t position, int64_t at, bool is_of_prompt) {
   if (!make_room(is_of_prompt)) return;
-  Slab states = spare_ ? std::move(spare_) : Slab::allocate(float_bytes(num_floats_), true);
-  spare_ = Slab();
+  Slab states;
+  if (spares_.empty()) {
+    states = Slab::allocate(float_bytes(num_floats_), true);
+  } else {
+    states = std::move(spares_.back());
+    spares_.pop_back();
+  }
   if (!states) return;
   copies_.push_back({at, reinterpret_cast<float*>(states.data())});
   written_.push_back({position, is_of_prompt, std::move(states), 0, 0, Slab()});
@@ -229,9 +250,7 @@ void RecurrentMemory::end_call(bool has_succeeded) {
   first_row_ = std::max(first_row_, end - num_rows_);
   if (!has_succeeded) {
     first_row_ = std::min(first_row_, end_row_);
-    for (RecurrentCheckpoint& each : written_) {
-      if (each.states.is_writable()) spare_ = std::move(each.states);
-    }
+    for (RecurrentCheckpoint& each : written_) spare(each.states);
     written_.clear();
     return;
   }
@@ -244,6 +263,7 @@ void RecurrentMemory::end_call(bool has_succeeded) {
   }
   written_.clear();
   if (is_prompt_ && end == call_end_) keep_rows_of_prompt(end);
+  drop_spares();
 }
 
 // The rows from a prompt's checkpoint to its end go with the checkpoint, as the ring forgets them.
@@ -291,7 +311,7 @@ void RecurrentMemory::rewind(int64_t to) {
   end_row_ = std::min(end_row_, to);
   first_row_ = std::min(first_row_, end_row_);
   if (settled_ > to) settled_ = -1;
-  std::erase_if(checkpoints_, [&](const RecurrentCheckpoint& each) { return each.position > to; });
+  while (!checkpoints_.empty() && checkpoints_.back().position > to) drop(checkpoints_.size() - 1);
   for (RecurrentCheckpoint& each : checkpoints_) each.num_rows = std::min(each.num_rows, to - each.position);
 }
 

@@ -94,6 +94,8 @@ class RecurrentMemory {
   bool has_checkpoint(int64_t from, int64_t to) const;
   bool make_room(bool is_of_prompt);
   void drop(size_t index);
+  void spare(Slab& states);
+  void drop_spares();
   void add_checkpoint(int64_t position, int64_t at, bool is_of_prompt);
   void keep_rows_of_prompt(int64_t end);
   void read_rows(const RecurrentCheckpoint& checkpoint, int64_t to);
@@ -109,7 +111,7 @@ class RecurrentMemory {
   int64_t num_rows_ = 0;
   RewindLimits limits_;
   std::vector<RecurrentCheckpoint> checkpoints_;  // ascending
-  Slab spare_;                                    // of a checkpoint that is gone
+  std::vector<Slab> spares_;                      // of checkpoints that are gone: new ones fault no pages
   int64_t settled_ = 0;                           // -1: the states are those of no position
   int64_t first_row_ = 0, end_row_ = 0;           // positions whose rows there are
 

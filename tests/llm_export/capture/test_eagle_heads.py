@@ -84,8 +84,8 @@ OF_THIS = "must be an EAGLE-3 head of this model"
         ("its speculators_model_type is 'peagle': must be 'eagle3'", {"speculators_model_type": "peagle"}),
         ("its use_aux_hidden_state is False: must be", {"eagle_config": {"use_aux_hidden_state": False}}),
         (
-            "its rope_scaling is of type 'dynamic': must be one of 'default', 'linear', 'llama3', 'yarn', 'mrope'",
-            {"rope_scaling": {"type": "dynamic", "factor": 2.0}},
+            "of type 'longrope': must be one of 'default', 'linear', 'dynamic', 'llama3', 'yarn', 'mrope'",
+            {"rope_scaling": {"type": "longrope", "factor": 2.0}},
         ),
     ],
 )  # fmt: skip
