@@ -22,7 +22,9 @@ import numpy as np
 from llm_export.errors import ArgumentError, ProgramError
 
 PACKAGE, VERSION = "coremltools", "9.0"
-INSTALL = "pip install 'mote-llm[coreml]', which there is for macOS and for Linux on x86-64"
+INSTALL = (
+    "pip install 'mote-llm[coreml]', which there is for macOS and for Linux on x86-64, with Python up to 3.13"
+)
 MODEL, WEIGHTS = "Data/com.apple.CoreML/model.mlmodel", "Data/com.apple.CoreML/weights/weight.bin"
 # It imports them where it finds them, for converters that are not used here; some take long, others fail.
 OTHERS = ("torch", "executorch", "transformers", "tensorflow", "sklearn", "xgboost", "libsvm", "scipy")
