@@ -148,6 +148,7 @@ COMPUTE: dict[str, Callable[..., Any]] = {
     "logical_xor": lambda x, y: x ^ y,
     "select": lambda cond, a, b: np.where(cond, a, b),
     "reshape": lambda x, shape: x.reshape([int(size) for size in shape]),
+    "expand_dims": lambda x, axes: np.expand_dims(x, axes_of(axes)),
     "squeeze": lambda x, axes=None: x.reshape(()) if axes is None else x.squeeze(axes_of(axes)),
     "transpose": lambda x, perm: x.transpose([int(axis) for axis in perm]),
     "tile": lambda x, reps: np.tile(x, [int(count) for count in reps]),

@@ -178,8 +178,7 @@ class PackageBuilder:
         if name in UNARY:
             return self._add(name, x=operands[0])
         if name in BINARY:
-            x, y = operands
-            return self._add(BINARY[name], x=x, y=y)
+            return self._binary(BINARY[name], *operands)
         if name.startswith("reduce_"):
             word = {"product": "prod"}.get(name.removeprefix("reduce_"), name.removeprefix("reduce_"))
             return self._add(f"reduce_{word}", x=operands[0], axes=parameters["axes"], keep_dims=True)
@@ -194,6 +193,13 @@ class PackageBuilder:
 
     def _type(self, dtype: str) -> Any:
         return getattr(self._types, TYPES[dtype])
+
+    def _binary(self, word: str, x: Any, y: Any) -> Any:
+        if x.shape or y.shape:
+            return self._add(word, x=x, y=y)
+        # Of two numbers that are constants the package makes one that it does not take itself.
+        x, y = (self._add("expand_dims", x=each, axes=[0]) for each in (x, y))
+        return self._add("squeeze", x=self._add(word, x=x, y=y))
 
     def _not(self, operands, shape, dtype) -> Any:
         return self._add("logical_not", x=operands[0])
