@@ -49,8 +49,8 @@ def test_float_weights_take_no_products_with_tiles(runner, demo_path):
 
 
 def test_another_backend_is_a_part(runner, demo_files):
-    for backend in ("xnnpack", "vulkan", "qnn"):
-        assert f"backends.{backend}" in parts(runner, demo_files.path(backends=f"{backend},cpu"))
+    for backend, recipe in (("xnnpack", "8da4w"), ("vulkan", "8da4w"), ("qnn", "4w")):
+        assert f"backends.{backend}" in parts(runner, demo_files.path(recipe, backends=f"{backend},cpu"))
 
 
 def test_a_build_for_a_file_has_its_ops_and_no_others(cmake, runner, demo_files):
