@@ -7,6 +7,7 @@
 #include <map>
 
 #include "backends/vulkan/plan.h"
+#include "base/memory.h"
 #include "runner/program/delegates.h"
 #include "runner/program/thread_pool.h"
 #include "tests/backends/mutations.h"
@@ -354,7 +355,7 @@ class Part {
   }
 
   DelegatePart of(const Bytes& blob) {
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (blob.size() + 64) / 64 * 64)));
+    memory_ = allocate_aligned(blob.size());
     std::copy(blob.begin(), blob.end(), memory_.get());
     DelegatePart part;
     part.place = "test.mote: delegates[0] (vulkan)";
@@ -381,7 +382,7 @@ class Part {
  private:
   std::deque<Owned> weights_;
   std::deque<DeviceWeight> device_weights_;
-  std::unique_ptr<std::byte, void (*)(void*)> memory_{nullptr, std::free};
+  AlignedMemory memory_;
 };
 
 DeviceTraits ordinary_device() {
