@@ -1,15 +1,10 @@
-"""Instructions to functions of a Core ML package."""
+"""What makes and runs a Core ML package."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from llm_export.partition.backend import Subgraph
-
-from ..tensor_ops.function import Function
-from ..tensor_ops.lowering import TensorOpsBackend, handles_of, named
+from ..tensor_ops.lowering import TensorOpsBackend
 from ..tensor_ops.reference import Asset
 from ..tensor_ops.refusals import Refusal
 from ..tensor_ops.registry import OPS
@@ -29,33 +24,10 @@ class CoremlBackend(TensorOpsBackend):
     name = "coreml"
     asset_suffix = ASSET.suffix
     asset = ASSET
-    emitter, weights = CoremlEmitter, CoremlWeights
+    builder, emitter, weights = PackageBuilder, CoremlEmitter, CoremlWeights
 
     def check_installed(self) -> None:
         check_installed()
 
-    def write(
-        self, parts: Sequence[Subgraph], weights: CoremlWeights, folder: Path, context_length: int
-    ) -> dict[str, Function]:
-        builder = PackageBuilder()
-        emitter = CoremlEmitter(builder)
-        functions = named([Function(part, emitter, weights, context_length) for part in parts])
-        for name, function in functions.items():
-            _add(builder, name, function)
-        builder.save(folder)
-        return functions
-
     def interpreter(self, folder: Path) -> Interpreter:
         return Interpreter(folder)
-
-
-def _add(builder: PackageBuilder, name: str, function: Function) -> None:
-    def body(handles: list[Any]) -> dict[str, Any]:
-        return handles_of(function, handles)
-
-    builder.function(
-        name,
-        [(port.name, port.shape, port.dtype) for port in function.inputs()],
-        [(port.name, port.shape, port.dtype) for port in function.state_inputs()],
-        body,
-    )

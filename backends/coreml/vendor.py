@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,14 +103,17 @@ class PackageBuilder:
         self._states: dict[str, Any] = {}
         self._count = 0
 
+    def building(self) -> AbstractContextManager:
+        return nullcontext()  # each function is whole by itself
+
     def function(
         self,
         name: str,
         inputs: Sequence[tuple[str, Sequence[int], str]],
         states: Sequence[tuple[str, Sequence[int], str]],
-        body: Callable[[list[Any]], Mapping[str, Any]],
+        body: Callable[[list[Any]], tuple[Mapping[str, Any], Mapping[str, Any]]],
     ) -> None:
-        """Adds a function. body: of the handles of inputs and of what states hold; gives outputs"""
+        """Adds a function. body: of the handles of inputs and of what states hold; gives outputs. States are `kept`"""
         mil = self._coreml.mil
         holders = {each: mil.Builder.placeholder(shape, self._type(dtype)) for each, shape, dtype in inputs}
         holders |= {
@@ -122,7 +125,7 @@ class PackageBuilder:
             self._states = {each: function.inputs[each] for each, _, _ in states}
             handles = [function.inputs[each] for each, _, _ in inputs]
             handles += [self._add("read_state", input=state) for state in self._states.values()]
-            outputs = body(handles)
+            outputs, _ = body(handles)
             function.set_outputs([self._builder.identity(x=value, name=each) for each, value in outputs.items()])
         self._program.add_function(name, function)
 

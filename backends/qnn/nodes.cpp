@@ -60,20 +60,24 @@ TensorType type_of(fb::ValueKind kind) {
   return is_made_by_node(kind) ? TensorType::kAppRead : TensorType::kAppWrite;
 }
 
+QnnTensor named_tensor(const char* name, TensorType type, DataType data_type, const Shape& shape) {
+  QnnTensor made{};
+  made.version = 1;
+  made.v1.name = name;
+  made.v1.type = type;
+  made.v1.data_type = data_type;
+  made.v1.quantize.definition = Definition::kUndefined;
+  made.v1.quantize.encoding = Encoding::kUndefined;
+  made.v1.rank = static_cast<uint32_t>(shape.size());
+  made.v1.dimensions = const_cast<uint32_t*>(shape.data());
+  made.v1.memory = TensorMemory::kRaw;
+  return made;
+}
+
 }  // namespace
 
 QnnTensor tensor_of(const fb::ValueT& value, const char* name) {
-  QnnTensor tensor{};
-  tensor.version = 1;
-  tensor.v1.name = name;
-  tensor.v1.type = type_of(value.kind);
-  tensor.v1.data_type = DataType::kFloat16;
-  tensor.v1.quantize.definition = Definition::kUndefined;
-  tensor.v1.quantize.encoding = Encoding::kUndefined;
-  tensor.v1.rank = static_cast<uint32_t>(value.shape.size());
-  tensor.v1.dimensions = const_cast<uint32_t*>(value.shape.data());
-  tensor.v1.memory = TensorMemory::kRaw;
-  return tensor;
+  return named_tensor(name, type_of(value.kind), DataType::kFloat16, value.shape);
 }
 
 Status NodeWriter::write() {
@@ -116,19 +120,11 @@ Result<QnnTensor> NodeWriter::indices(const std::string& name, DataType data_typ
   numbers_.push_back(std::move(numbers));
   std::vector<uint32_t>& kept = numbers_.back();
   numbers_.push_back(std::move(shape));
-  QnnTensor tensor{};
-  tensor.version = 1;
-  tensor.v1.name = names_.back().c_str();
-  tensor.v1.type = TensorType::kStatic;
-  tensor.v1.data_type = data_type;
-  tensor.v1.quantize.definition = Definition::kUndefined;
-  tensor.v1.quantize.encoding = Encoding::kUndefined;
-  tensor.v1.rank = static_cast<uint32_t>(numbers_.back().size());
-  tensor.v1.dimensions = numbers_.back().data();
-  tensor.v1.buffer = {kept.data(), static_cast<uint32_t>(kept.size() * sizeof(uint32_t))};
+  QnnTensor made = named_tensor(names_.back().c_str(), TensorType::kStatic, data_type, numbers_.back());
+  made.v1.buffer = {kept.data(), static_cast<uint32_t>(kept.size() * sizeof(uint32_t))};
   MOTE_RETURN_IF_ERROR(
-      qnn_status(library_.functions.tensor_create_graph_tensor(graph_, &tensor), "make a tensor of indices"));
-  return tensor;
+      qnn_status(library_.functions.tensor_create_graph_tensor(graph_, &made), "make a tensor of indices"));
+  return made;
 }
 
 Status NodeWriter::add_params(const fb::NodeT& node, const std::string& name, std::vector<Param>* params) {

@@ -3,42 +3,23 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/formats.h"
 #include "kernels/support/float_bits.h"
+#include "kernels/tile_row.h"
 
 namespace mote::qnn {
 namespace {
 
-// Where the tiles of one row of a weight lie.
-struct Row {
-  const std::byte* block;
-  int64_t in_block, groups, group_size;
-  int bits;
-
-  Row(const Tensor& tensor, int64_t row)
-      : in_block(row % kTileRows),
-        groups(tensor.size(1) / tensor.group_size),
-        group_size(tensor.group_size),
-        bits(tensor.bits) {
-    block = tensor.as<const std::byte>() + row / kTileRows * block_bytes(bits, group_size, groups);
-  }
-
-  float scale() const {
-    float value;
-    std::memcpy(&value, block + groups * tile_bytes(bits, group_size) + in_block * 4, sizeof(value));
-    return value;
-  }
-  // multiplier * code of each column
-  template <typename Visit> void each_product(const Visit& visit) const {
-    for (int64_t group = 0; group < groups; ++group) {
-      const std::byte* tile = block + group * tile_bytes(bits, group_size);
-      const int multiplier = multiplier_at(tile, bits, group_size, in_block);
-      for (int64_t i = 0; i < group_size; ++i) {
-        visit(group * group_size + i, multiplier * (code_at(tile, bits, group_size, in_block, i) - code_offset(bits)));
-      }
+// Calls visit(column, multiplier * code) for each column.
+template <typename Visit> void each_product(const TileRow& row, const Visit& visit) {
+  for (int64_t group = 0; group < row.groups; ++group) {
+    const std::byte* tile = row.tile(group);
+    const int multiplier = row.multiplier(group);
+    for (int64_t i = 0; i < row.group_size; ++i) {
+      const int code = code_at(tile, row.bits, row.group_size, row.in_block, i) - code_offset(row.bits);
+      visit(group * row.group_size + i, multiplier * code);
     }
   }
-};
+}
 
 class Halves {
  public:
@@ -53,18 +34,11 @@ class Halves {
   std::vector<std::byte> bytes_;
 };
 
-float dense_element(const Tensor& tensor, size_t index) {
-  switch (tensor.dtype) {
-    case DType::kFloat16: return float16_to_float32(tensor.as<const uint16_t>()[index]);
-    case DType::kBFloat16: return bfloat16_to_float32(tensor.as<const uint16_t>()[index]);
-    default: return tensor.as<const float>()[index];
-  }
-}
-
 StaticTensor plain(const Tensor& tensor, float offset) {
-  const auto count = static_cast<size_t>(tensor.num_elements());
-  Halves halves(count);
-  for (size_t i = 0; i < count; ++i) halves.set(i, dense_element(tensor, i) + offset);
+  const int64_t count = tensor.num_elements();
+  Halves halves(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    halves.set(static_cast<size_t>(i), float_at(tensor.data, tensor.dtype, i) + offset);
   return halves.take();
 }
 
@@ -74,12 +48,13 @@ StaticTensor turned(const Tensor& tensor) {
   Halves halves(n * k);
   for (size_t row = 0; row < n; ++row) {
     if (tensor.bits == 0) {
-      for (size_t i = 0; i < k; ++i) halves.set(i * n + row, dense_element(tensor, row * k + i));
+      for (size_t i = 0; i < k; ++i)
+        halves.set(i * n + row, float_at(tensor.data, tensor.dtype, static_cast<int64_t>(row * k + i)));
       continue;
     }
-    const Row tiles(tensor, static_cast<int64_t>(row));
+    const TileRow tiles(tensor, static_cast<int64_t>(row));
     const float scale = tiles.scale();
-    tiles.each_product([&](int64_t column, int product) {
+    each_product(tiles, [&](int64_t column, int product) {
       halves.set(static_cast<size_t>(column) * n + row, scale * static_cast<float>(product));
     });
   }
@@ -91,13 +66,13 @@ Result<StaticTensor> bytes_of_rows(const Tensor& tensor) {
   StaticTensor result{DataType::kSignedFixed8, std::vector<std::byte>(n * k), std::vector<ScaleOffset>(n)};
   bool fits = true;
   for (size_t row = 0; row < n; ++row) {
-    const Row tiles(tensor, static_cast<int64_t>(row));
+    const TileRow tiles(tensor, static_cast<int64_t>(row));
     const float scale = tiles.scale();
     fits = fits && std::isfinite(scale) && scale >= 0;
     // QNN wants positive scales; what has none is zeros.
-    const bool is_zero = !(scale >= 0x1p-126f);
+    const bool is_zero = !tiles.has_scale();
     result.scales[row] = {is_zero ? 1.0f : scale, 0};
-    tiles.each_product([&](int64_t column, int product) {
+    each_product(tiles, [&](int64_t column, int product) {
       fits = fits && product >= -128 && product <= 127;
       result.bytes[static_cast<size_t>(column) * n + row] = static_cast<std::byte>(is_zero ? 0 : product);
     });

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from llm_export.errors import ArgumentError
 from llm_export.partition.backend import Backend, Blob, Read, Subgraph
 from llm_export.program.specs import StateSpec
 
 from . import attention, elements, products, recurrences, rows, views  # noqa: F401  register their ops
-from .emitter import Emitter, Tensor
+from .emitter import Author, Emitter, Tensor
 from .executor import Model
 from .function import Function
 from .reference import Asset, references
@@ -21,6 +23,31 @@ from .weights import Weights
 
 CONTEXT_LENGTH = 4096
 TOKEN_COUNTS = (16, 128)
+
+
+NamedPort = tuple[str, Sequence[int], str]  # name, shape, dtype
+
+
+class Builder(Author, Protocol):
+    """Builds the functions of one asset, which share what is `stored`."""
+
+    def building(self) -> AbstractContextManager:
+        """Functions are added in this block."""
+        ...
+
+    def function(
+        self,
+        name: str,
+        inputs: Sequence[NamedPort],
+        states: Sequence[NamedPort],
+        body: Callable[[list[Any]], tuple[Mapping[str, Any], Mapping[str, Any]]],
+    ) -> None:
+        """body: of the handles of inputs and states; gives outputs, and what each state becomes."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the asset. folder: does not exist yet"""
+        ...
 
 
 class TensorOpsBackend(Backend):
@@ -33,6 +60,7 @@ class TensorOpsBackend(Backend):
     takes_rotated_inputs = False
     takes_rounded_inputs = False
     asset: Asset
+    builder: type[Builder]
     emitter: type[Emitter]
     weights: type[Weights]
 
@@ -58,14 +86,18 @@ class TensorOpsBackend(Backend):
     ) -> list[bytes]:
         """Cost: memory for the weights, twice."""
         length = min(self.context_length, context_length)
-        functions = self.write(parts, self.weights(read, parts), folder, length)
+        builder, weights = self.builder(), self.weights(read, parts)
+        emitter = self.emitter(builder)
+        functions = named([Function(part, emitter, weights, length) for part in parts])
+        with builder.building():
+            for each, function in functions.items():
+                inputs, states = (
+                    [(port.name, port.shape, port.dtype) for port in ports]
+                    for ports in (function.inputs(), function.state_inputs())
+                )
+                builder.function(each, inputs, states, partial(handles_of, function))
+        builder.save(folder)
         return references(self.asset, folder, name, functions, length)
-
-    def write(
-        self, parts: Sequence[Subgraph], weights: Weights, folder: Path, context_length: int
-    ) -> dict[str, Function]:
-        """Writes an asset with a function for each part, in their order. folder: does not exist yet"""
-        raise NotImplementedError
 
     def interpreter(self, folder: Path) -> Any:
         """What runs an asset on this machine; see executor.Interpreter."""
@@ -100,7 +132,8 @@ def emit(function: Function, arguments: Sequence[Any] = ()) -> list[Tensor]:
     return [e.cast(function.values[index], port.dtype) for port, index in outputs]
 
 
-def handles_of(function: Function, handles: list[Any]) -> dict[str, Any]:
-    """Lowers all instructions. Returns: the author's handles of the outputs, by their names"""
+def handles_of(function: Function, handles: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Lowers all instructions. Returns: the author's handles of outputs, and of what each state becomes, by names"""
     outputs = zip(function.outputs(), emit(function, handles), strict=True)
-    return {port.name: tensor.handle for port, tensor in outputs}
+    states = {name: tensor.handle for name, tensor in function.states.items()}
+    return {port.name: tensor.handle for port, tensor in outputs}, states

@@ -5,38 +5,12 @@
 
 #include "kernels/formats.h"
 #include "kernels/support/float_bits.h"
+#include "kernels/tile_row.h"
 
 namespace mote::xnnpack {
 namespace {
 
-// Where the tiles of one row of a weight lie.
-struct Row {
-  const std::byte* block;
-  int64_t in_block;  // 0..15
-  int64_t groups;
-  int bits;
-  int64_t group_size;
-
-  Row(const Tensor& tensor, int64_t row)
-      : in_block(row % kTileRows),
-        groups(tensor.size(1) / tensor.group_size),
-        bits(tensor.bits),
-        group_size(tensor.group_size) {
-    block = tensor.as<const std::byte>() + row / kTileRows * block_bytes(bits, group_size, groups);
-  }
-
-  const std::byte* tile(int64_t group) const { return block + group * tile_bytes(bits, group_size); }
-  int multiplier(int64_t group) const { return multiplier_at(tile(group), bits, group_size, in_block); }
-  float scale() const {
-    float value;
-    std::memcpy(&value, tile(groups) + in_block * dtype_bytes(DType::kFloat32), sizeof(value));
-    return value;
-  }
-  // Whether XNNPACK takes the scale as it is.
-  bool has_scale() const { return scale() >= 0x1p-126f; }
-};
-
-void write_codes(const Row& row, int64_t group, uint8_t* to) {
+void write_codes(const TileRow& row, int64_t group, uint8_t* to) {
   const std::byte* tile = row.tile(group);
   if (row.bits == 4) {
     for (int64_t i = 0; i < row.group_size / 8; ++i) {
@@ -50,14 +24,6 @@ void write_codes(const Row& row, int64_t group, uint8_t* to) {
   for (int64_t i = 0; i < row.group_size / 2; ++i) to[i] = static_cast<uint8_t>(code(2 * i) | code(2 * i + 1) << 4);
 }
 
-float element(const Tensor& tensor, int64_t index) {
-  switch (tensor.dtype) {
-    case DType::kFloat16: return float16_to_float32(tensor.as<const uint16_t>()[index]);
-    case DType::kBFloat16: return bfloat16_to_float32(tensor.as<const uint16_t>()[index]);
-    default: return tensor.as<const float>()[index];
-  }
-}
-
 // What of a product of at most two bytes goes into which byte: high * 256 + low.
 int8_t part_of(int product, fb::WeightForm form) {
   if (form == fb::WeightForm::int8_rows) return static_cast<int8_t>(product);
@@ -65,7 +31,7 @@ int8_t part_of(int product, fb::WeightForm form) {
   return static_cast<int8_t>(form == fb::WeightForm::int8_low ? low : (product - low) / 256);
 }
 
-void write_products(const Row& row, int64_t group, fb::WeightForm form, int8_t* to) {
+void write_products(const TileRow& row, int64_t group, fb::WeightForm form, int8_t* to) {
   const std::byte* tile = row.tile(group);
   const int multiplier = row.has_scale() ? row.multiplier(group) : 0, offset = code_offset(row.bits);
   if (row.bits == 4) {
@@ -90,7 +56,7 @@ Status check_multiplier(int multiplier, int64_t row, int64_t group) {
 }
 
 // 8 stands for a code of 0.
-void write_zeros(const Row& row, uint8_t* to) { std::memset(to, 0x88, static_cast<size_t>(row.group_size / 2)); }
+void write_zeros(const TileRow& row, uint8_t* to) { std::memset(to, 0x88, static_cast<size_t>(row.group_size / 2)); }
 
 uint16_t to_bfloat16(int small) {  // of at most 8 bits: exact
   const auto value = static_cast<float>(small);
@@ -105,17 +71,17 @@ void unpack_dense(const Tensor& tensor, int64_t first_row, int64_t num_rows, flo
   int64_t row_elements = 1;
   for (int i = 1; i < tensor.rank; ++i) row_elements *= tensor.size(i);
   const int64_t first = first_row * row_elements, count = num_rows * row_elements;
-  for (int64_t i = 0; i < count; ++i) to[i] = element(tensor, first + i) + offset;
+  for (int64_t i = 0; i < count; ++i) to[i] = float_at(tensor.data, tensor.dtype, first + i) + offset;
 }
 
 void unpack_half(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint16_t* to) {
   const int64_t first = first_row * tensor.size(1), count = num_rows * tensor.size(1);
-  for (int64_t i = 0; i < count; ++i) to[i] = float32_to_float16(element(tensor, first + i));
+  for (int64_t i = 0; i < count; ++i) to[i] = float32_to_float16(float_at(tensor.data, tensor.dtype, first + i));
 }
 
 Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_rows, bool positive, float* to) {
   for (int64_t i = 0; i < num_rows; ++i) {
-    const Row row(tensor, first_row + i);
+    const TileRow row(tensor, first_row + i);
     const float scale = row.scale();
     MOTE_REQUIRE(!positive || (std::isfinite(scale) && scale >= 0), Code::kInvalidProgram,
                  "the scale of row %lld is %g: must be finite and at least 0", static_cast<long long>(first_row + i),
@@ -127,7 +93,7 @@ Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_ro
 
 Status unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales) {
   for (int64_t i = 0; i < num_rows; ++i) {
-    const Row row(tensor, first_row + i);
+    const TileRow row(tensor, first_row + i);
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
       MOTE_REQUIRE(multiplier >= 0, Code::kInvalidProgram,
@@ -146,7 +112,7 @@ Status unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_r
 
 Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to) {
   for (int64_t i = 0; i < num_rows; ++i) {
-    const Row row(tensor, first_row + i);
+    const TileRow row(tensor, first_row + i);
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
       MOTE_RETURN_IF_ERROR(check_multiplier(multiplier, first_row + i, group));
@@ -162,7 +128,7 @@ Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_row
 Status unpack_int8(const Tensor& tensor, fb::WeightForm form, int64_t first_row, int64_t num_rows, int8_t* to) {
   const bool is_code = form == fb::WeightForm::int8_rows && !products_fit_bytes(tensor.bits);
   for (int64_t i = 0; i < num_rows; ++i) {
-    const Row row(tensor, first_row + i);
+    const TileRow row(tensor, first_row + i);
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size) {
       if (is_code) MOTE_RETURN_IF_ERROR(check_multiplier(row.multiplier(group), first_row + i, group));
       write_products(row, group, form, to);

@@ -38,6 +38,14 @@ inline uint16_t float32_to_bfloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// An element of float32, float16 or bfloat16.
+inline float float_at(const void* from, DType dtype, int64_t index) {
+  const uint16_t* halves = static_cast<const uint16_t*>(from);
+  if (dtype == DType::kFloat16) return float16_to_float32(halves[index]);
+  if (dtype == DType::kBFloat16) return bfloat16_to_float32(halves[index]);
+  return static_cast<const float*>(from)[index];
+}
+
 // n contiguous elements of float32, float16 or bfloat16 as float32.
 inline void to_float32(const void* from, DType dtype, int64_t n, float* to) {
   const uint16_t* halves = static_cast<const uint16_t*>(from);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 
 import pytest
@@ -15,6 +14,7 @@ from llm_export import api
 from llm_export.errors import ArgumentError, FileError, ProgramError
 from llm_export.program.specs import StateSpec
 from tests.backends.parts import Part, Typed, dims, linear_attributes, numbers, quantised, random
+from tests.backends.tensor_ops.sessions import pretend_version
 from tests.contracts.architectures import save_tiny_checkpoint
 
 SHAPE = (2, 8)
@@ -72,12 +72,7 @@ def test_what_is_taken_needs_no_package(monkeypatch):
      ("1.0.0b2", r"coreai: coreai-core is 1\.0\.0b2: must be 1\.0\.0b3: pip install")],
 )  # fmt: skip
 def test_a_package_that_is_missing_or_another(found, said, tmp_path, monkeypatch):
-    def version(name: str) -> str:
-        if found is None:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return found
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
+    pretend_version(monkeypatch, found)
     with pytest.raises(ArgumentError, match=said):
         api.export(tmp_path, tmp_path / "model.mote", backends="coreai")
 

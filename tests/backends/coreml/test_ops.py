@@ -53,9 +53,9 @@ def test_numbers_that_are_computed_of_constants(coreml, tmp_path):
     builder = vendor.PackageBuilder()
     e = CoremlEmitter(builder)
 
-    def body(handles: list) -> dict:
+    def body(handles: list) -> tuple[dict, dict]:
         number = e.unary("exp", e.sub(e.constant(1.75), e.constant(0.5)))
-        return {"y": e.mul(Tensor((2, 3), FLOAT, handles[0]), e.add(number, e.constant(1.0))).handle}
+        return {"y": e.mul(Tensor((2, 3), FLOAT, handles[0]), e.add(number, e.constant(1.0))).handle}, {}
 
     builder.function("decode", [("x", (2, 3), FLOAT)], [], body)
     builder.save(tmp_path / "a.mlpackage")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import subprocess
 import sys
 
@@ -18,6 +17,7 @@ from llm_export import api
 from llm_export.errors import ArgumentError, FileError
 from tests.backends.parts import ROOT, Part, dims, linear_attributes, numbers, quantised, random
 from tests.backends.tensor_ops.cases import stored_bytes
+from tests.backends.tensor_ops.sessions import pretend_version
 
 
 def test_what_is_taken_needs_no_package(monkeypatch):
@@ -34,12 +34,7 @@ def test_what_is_taken_needs_no_package(monkeypatch):
      ("8.3", r"coreml: coremltools is 8\.3: must be 9\.0: pip install")],
 )  # fmt: skip
 def test_a_package_that_is_missing_or_another(found, said, tmp_path, monkeypatch):
-    def version(name: str) -> str:
-        if found is None:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return found
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
+    pretend_version(monkeypatch, found)
     with pytest.raises(ArgumentError, match=said):
         api.export(tmp_path, tmp_path / "model.mote", backends="coreml")
 

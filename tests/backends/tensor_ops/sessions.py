@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,6 +63,17 @@ def export(name: str, folder: Path, backend: Backend) -> tuple[Path, Path]:
     assert not report.refusals, {(refusal.op, refusal.reason) for refusal in report.refusals}
     assert all(taken == total for taken, total in report.num_delegated.values())
     return cpu, other
+
+
+def pretend_version(monkeypatch, found: str | None) -> None:
+    """Of every package. None: none is installed."""
+
+    def version(name: str) -> str:
+        if found is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
 
 
 def refusal(main, capfd, *arguments) -> str:
