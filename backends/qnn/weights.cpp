@@ -4,13 +4,13 @@
 #include <cstring>
 
 #include "kernels/support/float_bits.h"
-#include "kernels/tile_row.h"
+#include "kernels/weight_row.h"
 
 namespace mote::qnn {
 namespace {
 
 // Calls visit(column, multiplier * code) for each column.
-template <typename Visit> void each_product(const TileRow& row, const Visit& visit) {
+template <typename Visit> void each_product(const WeightRow& row, const Visit& visit) {
   for (int64_t group = 0; group < row.groups; ++group) {
     const std::byte* tile = row.tile(group);
     const int multiplier = row.multiplier(group);
@@ -52,7 +52,7 @@ StaticTensor turned(const Tensor& tensor) {
         halves.set(i * n + row, float_at(tensor.data, tensor.dtype, static_cast<int64_t>(row * k + i)));
       continue;
     }
-    const TileRow tiles(tensor, static_cast<int64_t>(row));
+    const WeightRow tiles(tensor, static_cast<int64_t>(row));
     const float scale = tiles.scale();
     each_product(tiles, [&](int64_t column, int product) {
       halves.set(static_cast<size_t>(column) * n + row, scale * static_cast<float>(product));
@@ -66,7 +66,7 @@ Result<StaticTensor> bytes_of_rows(const Tensor& tensor) {
   StaticTensor result{DataType::kSignedFixed8, std::vector<std::byte>(n * k), std::vector<ScaleOffset>(n)};
   bool fits = true;
   for (size_t row = 0; row < n; ++row) {
-    const TileRow tiles(tensor, static_cast<int64_t>(row));
+    const WeightRow tiles(tensor, static_cast<int64_t>(row));
     const float scale = tiles.scale();
     fits = fits && std::isfinite(scale) && scale >= 0;
     // QNN wants positive scales; what has none is zeros.

@@ -5,12 +5,12 @@
 
 #include "kernels/formats.h"
 #include "kernels/support/float_bits.h"
-#include "kernels/tile_row.h"
+#include "kernels/weight_row.h"
 
 namespace mote::xnnpack {
 namespace {
 
-void write_codes(const TileRow& row, int64_t group, uint8_t* to) {
+void write_codes(const WeightRow& row, int64_t group, uint8_t* to) {
   const std::byte* tile = row.tile(group);
   if (row.bits == 4) {
     for (int64_t i = 0; i < row.group_size / 8; ++i) {
@@ -31,7 +31,7 @@ int8_t part_of(int product, fb::WeightForm form) {
   return static_cast<int8_t>(form == fb::WeightForm::int8_low ? low : (product - low) / 256);
 }
 
-void write_products(const TileRow& row, int64_t group, fb::WeightForm form, int8_t* to) {
+void write_products(const WeightRow& row, int64_t group, fb::WeightForm form, int8_t* to) {
   const std::byte* tile = row.tile(group);
   const int multiplier = row.has_scale() ? row.multiplier(group) : 0, offset = code_offset(row.bits);
   if (row.bits == 4) {
@@ -56,7 +56,7 @@ Status check_multiplier(int multiplier, int64_t row, int64_t group) {
 }
 
 // 8 stands for a code of 0.
-void write_zeros(const TileRow& row, uint8_t* to) { std::memset(to, 0x88, static_cast<size_t>(row.group_size / 2)); }
+void write_zeros(const WeightRow& row, uint8_t* to) { std::memset(to, 0x88, static_cast<size_t>(row.group_size / 2)); }
 
 uint16_t to_bfloat16(int small) {  // of at most 8 bits: exact
   const auto value = static_cast<float>(small);
@@ -81,7 +81,7 @@ void unpack_half(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint
 
 Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_rows, bool positive, float* to) {
   for (int64_t i = 0; i < num_rows; ++i) {
-    const TileRow row(tensor, first_row + i);
+    const WeightRow row(tensor, first_row + i);
     const float scale = row.scale();
     MOTE_REQUIRE(!positive || (std::isfinite(scale) && scale >= 0), Code::kInvalidProgram,
                  "the scale of row %lld is %g: must be finite and at least 0", static_cast<long long>(first_row + i),
@@ -93,7 +93,7 @@ Status unpack_row_scales(const Tensor& tensor, int64_t first_row, int64_t num_ro
 
 Status unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to, uint16_t* scales) {
   for (int64_t i = 0; i < num_rows; ++i) {
-    const TileRow row(tensor, first_row + i);
+    const WeightRow row(tensor, first_row + i);
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
       MOTE_REQUIRE(multiplier >= 0, Code::kInvalidProgram,
@@ -112,7 +112,7 @@ Status unpack_int4_blocks(const Tensor& tensor, int64_t first_row, int64_t num_r
 
 Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_rows, uint8_t* to) {
   for (int64_t i = 0; i < num_rows; ++i) {
-    const TileRow row(tensor, first_row + i);
+    const WeightRow row(tensor, first_row + i);
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size / 2) {
       const int multiplier = row.multiplier(group);
       MOTE_RETURN_IF_ERROR(check_multiplier(multiplier, first_row + i, group));
@@ -128,7 +128,7 @@ Status unpack_int4_rows(const Tensor& tensor, int64_t first_row, int64_t num_row
 Status unpack_int8(const Tensor& tensor, fb::WeightForm form, int64_t first_row, int64_t num_rows, int8_t* to) {
   const bool is_code = form == fb::WeightForm::int8_rows && !products_fit_bytes(tensor.bits);
   for (int64_t i = 0; i < num_rows; ++i) {
-    const TileRow row(tensor, first_row + i);
+    const WeightRow row(tensor, first_row + i);
     for (int64_t group = 0; group < row.groups; ++group, to += row.group_size) {
       if (is_code) MOTE_RETURN_IF_ERROR(check_multiplier(row.multiplier(group), first_row + i, group));
       write_products(row, group, form, to);

@@ -5,14 +5,14 @@
 
 namespace mote {
 
-struct TileRow {
+struct WeightRow {
   const std::byte* block;
   int64_t in_block;  // 0..15
   int64_t groups;
   int bits;
   int64_t group_size;
 
-  TileRow(const Tensor& weight, int64_t row)
+  WeightRow(const Tensor& weight, int64_t row)
       : in_block(row % kTileRows),
         groups(weight.size(1) / weight.group_size),
         bits(weight.bits),
