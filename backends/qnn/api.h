@@ -58,6 +58,8 @@ struct BlockwiseExpansion {
   uint8_t* block_scales;         // [channels, blocks]
 };
 
+inline constexpr uint32_t kBlockScaleBits = 4;
+
 struct QuantizeParams {
   Definition definition;
   Encoding encoding;

@@ -17,11 +17,11 @@ ValueKind = IntEnum(
     "activation input output weight constant mask past_keys past_values new_keys new_values",
     start=0,
 )
-WeightForm = IntEnum("WeightForm", "plain matrix rows", start=0)
+WeightForm = IntEnum("WeightForm", "plain matrix rows blocks lengths", start=0)
 Op = IntEnum(
     "Op",
     "add subtract multiply divide maximum minimum sigmoid tanh relu gelu negate exp sqrt rsqrt abs matmul rms_norm "
-    "softmax reshape transpose slice concatenate",
+    "softmax reshape transpose slice concatenate mean maximum_of quantize dequantize",
     start=0,
 )
 
@@ -35,6 +35,7 @@ class Value:
     offset: float = 0.0
     numbers: tuple[float, ...] = ()
     window: int = 0
+    words: float = 0.0
 
 
 @dataclass
@@ -75,7 +76,7 @@ class Part:
 def _value(builder: flatbuffers.Builder, value: Value) -> int:
     shape = vector(builder, value.shape, 4, builder.PrependUint32)
     numbers = vector(builder, value.numbers, 4, builder.PrependFloat32) if value.numbers else 0
-    builder.StartObject(7)
+    builder.StartObject(8)
     builder.PrependUint8Slot(0, value.kind, 0)
     builder.PrependUOffsetTRelativeSlot(1, shape, 0)
     builder.PrependInt32Slot(2, value.index, -1)
@@ -83,6 +84,7 @@ def _value(builder: flatbuffers.Builder, value: Value) -> int:
     builder.PrependFloat32Slot(4, value.offset, 0.0)
     builder.PrependUOffsetTRelativeSlot(5, numbers, 0)
     builder.PrependInt32Slot(6, value.window, 0)
+    builder.PrependFloat32Slot(7, value.words, 0.0)
     return builder.EndObject()
 
 

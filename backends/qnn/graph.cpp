@@ -69,6 +69,9 @@ class Verifier {
     if (!count.at_most(kMaxElements) || count.value() == 0)
       return invalid(place, format("shape %s: must have 1 to 2^31 elements", shape_text(value.shape).c_str()));
     is_written_.push_back(!is_made_by_node(value.kind));
+    if (!std::isfinite(value.words) || value.words < 0 || (value.words > 0 && value.kind != fb::ValueKind::activation))
+      return invalid(
+          place, format("words = %g: must be at least 0, and 0 but for activations", static_cast<double>(value.words)));
     MOTE_RETURN_IF_ERROR(check_kind(place, value));
     const bool is_given = value.kind == fb::ValueKind::input || value.kind == fb::ValueKind::mask ||
                           value.kind == fb::ValueKind::past_keys || value.kind == fb::ValueKind::past_values;
@@ -109,6 +112,7 @@ class Verifier {
     const bool is_tiled = tensor.bits != 0 && tensor.scales == TileScales();
     const bool fits = value.form == fb::WeightForm::plain    ? is_dense
                       : value.form == fb::WeightForm::matrix ? is_dense || is_tiled
+                      : value.form == fb::WeightForm::blocks ? is_tiled && tensor.bits == 4
                                                              : is_tiled;
     if (!fits) return invalid(place, "form: not of this weight's dtype and bits");
     Shape expected;
@@ -116,7 +120,10 @@ class Verifier {
       expected.push_back(static_cast<uint32_t>(tensor.sizes[static_cast<size_t>(i)]));
     if (value.form != fb::WeightForm::plain) {
       if (tensor.rank != 2) return invalid(place, "form: a matrix has two dimensions");
-      std::swap(expected[0], expected[1]);
+      if (value.form == fb::WeightForm::lengths)
+        expected.pop_back();
+      else
+        std::swap(expected[0], expected[1]);
     }
     if (expected.empty()) expected = {1};
     if (value.shape != expected || !std::isfinite(value.offset))
@@ -174,9 +181,9 @@ class Verifier {
         return invalid(place, format("inputs: value %u is not there yet", input));
       inputs.push_back(&graph_.value(input).shape);
     }
-    MOTE_RETURN_IF_ERROR(check_weights_read(place, node));
     if (node.output >= is_written_.size() || is_written_[node.output])
       return invalid(place, format("output = %u: must be a value that nothing has written", node.output));
+    MOTE_RETURN_IF_ERROR(check_forms(place, node));
     const Shape& output = graph_.value(node.output).shape;
     if (node.op == fb::Op::rms_norm && !(node.epsilon >= 0 && std::isfinite(node.epsilon)))
       return invalid(place, "epsilon: must be at least 0");
@@ -190,14 +197,27 @@ class Verifier {
     return {};
   }
 
-  // Signed bytes are for the second operand of a product.
-  Status check_weights_read(const std::string& place, const fb::NodeT& node) const {
+  bool has_form(uint32_t index, fb::WeightForm form) const {
+    const fb::ValueT& value = graph_.value(index);
+    return value.kind == fb::ValueKind::weight && value.form == form;
+  }
+
+  // Signed bytes and blocks are for the second operand of a product, words for a product with blocks.
+  Status check_forms(const std::string& place, const fb::NodeT& node) const {
+    const bool is_product = node.op == fb::Op::matmul && !node.transposed;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const fb::ValueT& value = graph_.value(node.inputs[i]);
-      const bool is_rows = value.kind == fb::ValueKind::weight && value.form == fb::WeightForm::rows;
-      if (is_rows && (node.op != fb::Op::matmul || i != 1 || node.transposed))
-        return invalid(place, "inputs: a weight in rows is for the second operand of a product");
+      const bool is_quantised =
+          has_form(node.inputs[i], fb::WeightForm::rows) || has_form(node.inputs[i], fb::WeightForm::blocks);
+      if (is_quantised && (!is_product || i != 1))
+        return invalid(place, "inputs: a weight in rows or blocks is for the second operand of a product");
     }
+    const bool is_of_blocks = is_product && has_form(node.inputs[1], fb::WeightForm::blocks);
+    const bool reads_words = is_of_blocks || node.op == fb::Op::dequantize;
+    const bool writes_words = is_of_blocks || node.op == fb::Op::quantize;
+    bool fits = (graph_.value(node.output).words > 0) == writes_words;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      fits = fits && (graph_.value(node.inputs[i]).words > 0) == (reads_words && i == 0);
+    if (!fits) return invalid(place, "words: must be what is quantized, or a product with a weight in blocks");
     return {};
   }
 

@@ -16,6 +16,8 @@ from .refusals import MAX_CONTEXT_BYTES, MAX_HALF, MAX_RANK, Refusal
 
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 STATIC = (ValueKind.weight, ValueKind.constant)
+BLOCK_BITS = 4
+BYTES = {WeightForm.rows: 1, WeightForm.blocks: 0.5}  # an element; of the others 2
 Shape = tuple[int, ...]
 
 
@@ -117,7 +119,16 @@ class GraphBuilder:
             raise Refusal.HALF_SCALES.of()
         fits_bytes = spec.bits and (spec.bits <= 4 or spec.per_channel)
         form = WeightForm.rows if fits_bytes else WeightForm.matrix
+        if spec.bits == BLOCK_BITS and not spec.signed:
+            form = WeightForm.blocks
         return self._weight(index, tuple(reversed(spec.shape)), form)
+
+    def lengths(self, index: int) -> int:
+        """The lengths of the rows of a weight [N, K]: what its blocks leave out."""
+        return self._weight(index, (self.spec(index).shape[0],), WeightForm.lengths)
+
+    def is_in_blocks(self, value: int) -> bool:
+        return self.part.values[value].form is WeightForm.blocks
 
     def _weight(self, index: int, shape: Shape, form: WeightForm, offset: float = 0.0) -> int:
         entry = self.method.values[index].weight
@@ -134,7 +145,7 @@ class GraphBuilder:
         if key not in self._kept:
             self._kept[key] = self._add(value)
             if value.kind in STATIC:
-                self._bytes += math.prod(value.shape) * (1 if value.form is WeightForm.rows else 2)
+                self._bytes += math.prod(value.shape) * BYTES.get(value.form, 2)
         return self._kept[key]
 
     def _add(self, value: Value) -> int:
@@ -162,6 +173,14 @@ class GraphBuilder:
     def matmul(self, a: int, b: int, transposed: bool = False) -> int:
         width = self.shape_of(b)[-2 if transposed else -1]
         return self.node(Op.matmul, (a, b), (*self.shape_of(a)[:-1], width), transposed=transposed)
+
+    def of_rows(self, op: Op, x: int) -> int:
+        return self.node(op, (x,), (*self.shape_of(x)[:-1], 1))
+
+    def in_words(self, value: int, largest: float) -> int:
+        """Makes what a node has written words of 16 bits, for numbers of at most this magnitude."""
+        self.part.values[value].words = largest
+        return value
 
     def reshape(self, x: int, shape: Shape) -> int:
         return x if self.shape_of(x) == tuple(shape) else self.node(Op.reshape, (x,), tuple(shape))

@@ -86,6 +86,12 @@ Result<Shape> output_shape(const fb::NodeT& node, const std::vector<const Shape*
     case fb::Op::transpose: return permuted(x, node.axes);
     case fb::Op::slice: return cut(x, node);
     case fb::Op::concatenate: return joined(inputs, node);
+    case fb::Op::mean:
+    case fb::Op::maximum_of: {
+      Shape result = x;
+      result.back() = 1;
+      return result;
+    }
     default: return x;  // a reshape's is the output's own
   }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from llm_export.program.instructions import Instruction, number, optional
 
 from .blob import Op, Value, ValueKind
@@ -10,6 +12,7 @@ from .graph_builder import GraphBuilder, integers
 from .refusals import Refusal
 from .registry import op
 
+LEAST = 2.0**-7  # float16 has all bits of its square
 PRODUCT = (Refusal.COMPUTED_WEIGHT, Refusal.HALF_SCALES, Refusal.ROUNDED)
 
 
@@ -35,8 +38,28 @@ def normed_input(graph: GraphBuilder, instruction: Instruction, weight: int) -> 
     return rms_norm(graph, x, weight, number(instruction, "norm_eps"), number(instruction, "norm_unit_offset"))
 
 
+def product_of_words(graph: GraphBuilder, x: int, matrix: int, lengths: int) -> int:
+    """Rows are divided by what makes their mean square 1, and those of the weight by their lengths: neither then has an
+    element, nor their product, beyond the root of the width (Cauchy and Schwarz), so words need no calibration.
+    """
+    largest = graph.of_rows(Op.maximum_of, graph.unary(Op.abs, x))
+    largest = graph.binary(Op.maximum, largest, graph.constant(LEAST))
+    parts = graph.binary(Op.divide, x, largest)  # float16 holds no squares of numbers above 255
+    mean = graph.of_rows(Op.mean, graph.binary(Op.multiply, parts, parts))
+    size = graph.unary(Op.sqrt, graph.binary(Op.maximum, mean, graph.constant(LEAST**2)))
+    size = graph.binary(Op.multiply, size, largest)
+    most = math.sqrt(graph.shape_of(x)[-1])
+    words = graph.in_words(graph.unary(Op.quantize, graph.binary(Op.divide, x, size)), most)
+    y = graph.unary(Op.dequantize, graph.in_words(graph.matmul(words, matrix), most))
+    return graph.binary(Op.multiply, graph.binary(Op.multiply, y, lengths), size)
+
+
 def product(graph: GraphBuilder, x: int, weight: int, bias: int) -> int:
-    y = graph.matmul(x, graph.matrix(weight))
+    matrix = graph.matrix(weight)
+    if graph.is_in_blocks(matrix):
+        y = product_of_words(graph, x, matrix, graph.lengths(weight))
+    else:
+        y = graph.matmul(x, matrix)
     return y if bias < 0 else graph.binary(Op.add, y, graph.plain(bias))
 
 

@@ -21,6 +21,8 @@ class QnnBackend(Backend):
 
     context_length: positions that there are slots for
     token_counts: of the calls that prompts are divided into
+    weights: "blocks": 4 bits stay 4 bits, with inputs of 16 bits; the file then has no negative multipliers.
+        "bytes": they become 8 bits, with float16 inputs
     """
 
     name = "qnn"
@@ -29,9 +31,14 @@ class QnnBackend(Backend):
     takes_rounded_inputs = False
     takes_values_in_keys = False
 
-    def __init__(self, context_length: int = CONTEXT_LENGTH, token_counts: Sequence[int] = TOKEN_COUNTS):
+    def __init__(
+        self, context_length: int = CONTEXT_LENGTH, token_counts: Sequence[int] = TOKEN_COUNTS, weights: str = "blocks"
+    ):
         if context_length < 1:
             raise ValueError(f"context_length = {context_length}: must be at least 1")
+        if weights not in ("blocks", "bytes"):
+            raise ValueError(f"weights = {weights!r}: must be 'blocks' or 'bytes'")
+        self.takes_signed_multipliers = weights == "bytes"
         self.context_length, self.token_counts = context_length, tuple(token_counts)
 
     def counts_for(self, most: int, states: Sequence[StateSpec]) -> tuple[int, ...]:

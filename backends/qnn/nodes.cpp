@@ -28,7 +28,11 @@ constexpr std::array kTypes = {"ElementWiseAdd",
                                "Reshape",
                                "Transpose",
                                "StridedSlice",
-                               "Concat"};
+                               "Concat",
+                               "ReduceMean",
+                               "ReduceMax",
+                               "Quantize",
+                               "Dequantize"};
 static_assert(kTypes.size() == static_cast<size_t>(fb::Op::MAX) + 1);
 
 Param scalar(const char* name, DataType data_type, uint64_t room) {
@@ -77,7 +81,15 @@ QnnTensor named_tensor(const char* name, TensorType type, DataType data_type, co
 }  // namespace
 
 QnnTensor tensor_of(const fb::ValueT& value, const char* name) {
-  return named_tensor(name, type_of(value.kind), DataType::kFloat16, value.shape);
+  const bool has_words = value.words > 0;
+  QnnTensor made =
+      named_tensor(name, type_of(value.kind), has_words ? DataType::kUnsignedFixed16 : DataType::kFloat16, value.shape);
+  if (has_words) {
+    made.v1.quantize.definition = Definition::kDefined;
+    made.v1.quantize.encoding = Encoding::kScaleOffset;
+    made.v1.quantize.scale_offset = {value.words / 32767, -32768};
+  }
+  return made;
 }
 
 Status NodeWriter::write() {
@@ -103,13 +115,24 @@ Status NodeWriter::add_value(uint32_t index) {
     tensor.v1.buffer = {made.bytes.data(), static_cast<uint32_t>(made.bytes.size())};
     if (!made.scales.empty()) {
       tensor.v1.quantize.definition = Definition::kDefined;
-      tensor.v1.quantize.encoding = Encoding::kAxisScaleOffset;
-      tensor.v1.quantize.axis = {1, static_cast<uint32_t>(made.scales.size()), made.scales.data()};
+      const auto num_scales = static_cast<uint32_t>(made.scales.size());
+      if (made.block_scales.empty()) {
+        tensor.v1.quantize.encoding = Encoding::kAxisScaleOffset;
+        tensor.v1.quantize.axis = {1, num_scales, made.scales.data()};
+      } else {
+        const auto num_blocks = static_cast<uint32_t>(made.block_scales.size() / made.scales.size());
+        Blocks& kept = blocks_.emplace_back(Blocks{std::move(made.scales), std::move(made.block_scales), {}});
+        kept.expansion = {1, kept.scales.data(), num_blocks, kBlockScaleBits, 0, kept.block_scales.data()};
+        tensor.v1.quantize.encoding = Encoding::kBlockwiseExpansion;
+        tensor.v1.quantize.blocks = &kept.expansion;
+      }
     }
   }
   MOTE_RETURN_IF_ERROR(qnn_status(library_.functions.tensor_create_graph_tensor(graph_, &tensor), "make a tensor"));
   tensor.v1.buffer = {};
-  tensor.v1.quantize = tensor_of(value, nullptr).v1.quantize;
+  // A node reads the scales of its blocks again.
+  if (tensor.v1.quantize.encoding == Encoding::kAxisScaleOffset)
+    tensor.v1.quantize = tensor_of(value, nullptr).v1.quantize;
   tensors_[index] = tensor;
   return {};
 }
@@ -145,6 +168,13 @@ Status NodeWriter::add_params(const fb::NodeT& node, const std::string& name, st
       params->push_back(scalar("axis", DataType::kUint32, rank - 1));
       params->push_back(scalar_float("beta", 1.0f));
       return {};
+    case fb::Op::mean:
+    case fb::Op::maximum_of: {
+      MOTE_ASSIGN(const QnnTensor axes, indices(name + "_axes", DataType::kUint32, {rank - 1}, {1}));
+      params->push_back(list("axes", axes));
+      params->push_back(scalar("keep_dims", DataType::kBool8, 1));
+      return {};
+    }
     case fb::Op::transpose: {
       MOTE_ASSIGN(const QnnTensor axes, indices(name + "_perm", DataType::kUint32, node.axes, {rank}));
       params->push_back(list("perm", axes));

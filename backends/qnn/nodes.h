@@ -24,6 +24,12 @@ class NodeWriter {
   const QnnTensor& tensor(uint32_t value) const { return tensors_[value]; }
 
  private:
+  struct Blocks {
+    std::vector<ScaleOffset> scales;
+    std::vector<uint8_t> block_scales;
+    BlockwiseExpansion expansion{};
+  };
+
   Status add_value(uint32_t index);
   Status add_node(uint32_t index);
   Status add_params(const fb::NodeT& node, const std::string& name, std::vector<Param>* params);
@@ -37,6 +43,7 @@ class NodeWriter {
   // What the library may still read while nodes are added.
   std::deque<std::string> names_;
   std::deque<std::vector<uint32_t>> numbers_;
+  std::deque<Blocks> blocks_;
 };
 
 }  // namespace mote::qnn

@@ -1,5 +1,6 @@
 #include "backends/qnn/weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -8,6 +9,10 @@
 
 namespace mote::qnn {
 namespace {
+
+constexpr int kLeastExponent = -14;    // of float16
+constexpr float kMostScales = 256.0f;  // of the columns of a row together, which makes its length a float16
+constexpr int kMaxMultiplier = (1 << kBlockScaleBits) - 1;
 
 // Calls visit(column, multiplier * code) for each column.
 template <typename Visit> void each_product(const WeightRow& row, const Visit& visit) {
@@ -28,7 +33,7 @@ class Halves {
     const uint16_t half = float32_to_float16(value);
     std::memcpy(bytes_.data() + index * sizeof(half), &half, sizeof(half));
   }
-  StaticTensor take() { return {DataType::kFloat16, std::move(bytes_), {}}; }
+  StaticTensor take() { return {DataType::kFloat16, std::move(bytes_)}; }
 
  private:
   std::vector<std::byte> bytes_;
@@ -81,25 +86,75 @@ Result<StaticTensor> bytes_of_rows(const Tensor& tensor) {
   return result;
 }
 
+// For each row the power of two that its length, the root of its squares' sum, is below: float16 multiplies with it
+// exactly.
+std::vector<float> row_lengths(const Tensor& tensor) {
+  std::vector<float> lengths(static_cast<size_t>(tensor.size(0)));
+  for (size_t row = 0; row < lengths.size(); ++row) {
+    const WeightRow tiles(tensor, static_cast<int64_t>(row));
+    double sum = 0;
+    each_product(tiles, [&](int64_t, int product) { sum += static_cast<double>(product) * product; });
+    int exponent = 0;
+    std::frexp(tiles.scale() * std::sqrt(sum), &exponent);
+    lengths[row] = std::ldexp(1.0f, std::max(exponent, kLeastExponent));
+  }
+  return lengths;
+}
+
+StaticTensor halves_of(const std::vector<float>& numbers) {
+  Halves halves(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) halves.set(i, numbers[i]);
+  return halves.take();
+}
+
+// Codes, a byte each, of which QNN keeps 4 bits. A row is divided by its length.
+Result<StaticTensor> blocks_of(const Tensor& tensor) {
+  const auto n = static_cast<size_t>(tensor.size(0)), k = static_cast<size_t>(tensor.size(1));
+  const std::vector<float> lengths = row_lengths(tensor);
+  StaticTensor result{DataType::kSignedFixed8, std::vector<std::byte>(n * k), std::vector<ScaleOffset>(n)};
+  bool fits = true;
+  for (size_t row = 0; row < n; ++row) {
+    const WeightRow tiles(tensor, static_cast<int64_t>(row));
+    fits = fits && tiles.scale() >= 0 && tiles.scale() * static_cast<float>(k) < kMostScales;
+    const bool is_zero = !tiles.has_scale();
+    result.scales[row] = {is_zero ? 1.0f : tiles.scale() / lengths[row], 0};
+    for (int64_t group = 0; group < tiles.groups; ++group) {
+      const int multiplier = tiles.multiplier(group);
+      fits = fits && multiplier >= 0 && multiplier <= kMaxMultiplier;
+      // QNN wants positive scales of blocks too.
+      const bool is_empty = is_zero || multiplier == 0;
+      result.block_scales.push_back(static_cast<uint8_t>(is_empty ? 1 : multiplier));
+      for (int64_t i = 0; i < tiles.group_size && !is_empty; ++i) {
+        const int code = code_at(tiles.tile(group), tiles.bits, tiles.group_size, tiles.in_block, i);
+        const auto column = static_cast<size_t>(group * tiles.group_size + i);
+        result.bytes[column * n + row] = static_cast<std::byte>(code - code_offset(tiles.bits));
+      }
+    }
+  }
+  MOTE_REQUIRE(fits, Code::kInvalidProgram, "its groups have multipliers that are not 0 to %d, or its rows no scale",
+               kMaxMultiplier);
+  return result;
+}
+
 }  // namespace
 
 uint64_t static_bytes(const fb::ValueT& value) {
-  const bool is_rows = value.kind == fb::ValueKind::weight && value.form == fb::WeightForm::rows;
-  return elements(value.shape) * (is_rows ? 1 : 2);
+  const uint64_t count = elements(value.shape);
+  if (value.kind != fb::ValueKind::weight) return 2 * count;
+  if (value.form == fb::WeightForm::blocks) return (count + 1) / 2;
+  return value.form == fb::WeightForm::rows ? count : 2 * count;
 }
 
 Result<StaticTensor> static_tensor(const fb::ValueT& value, const DelegatePart& part) {
-  if (value.kind == fb::ValueKind::constant) {
-    Halves halves(value.numbers.size());
-    for (size_t i = 0; i < value.numbers.size(); ++i) halves.set(i, value.numbers[i]);
-    return halves.take();
-  }
+  if (value.kind == fb::ValueKind::constant) { return halves_of(value.numbers); }
   const DelegateWeight& weight = part.weights[static_cast<size_t>(value.index)];
   if (value.form == fb::WeightForm::plain) return plain(weight.tensor, value.offset);
   if (value.form == fb::WeightForm::matrix) return turned(weight.tensor);
-  Result<StaticTensor> rows = bytes_of_rows(weight.tensor);
-  if (!rows.ok()) return Status(rows.status().code(), std::string(weight.name) + ": " + rows.status().message());
-  return rows;
+  if (value.form == fb::WeightForm::lengths) return halves_of(row_lengths(weight.tensor));
+  Result<StaticTensor> made =
+      value.form == fb::WeightForm::rows ? bytes_of_rows(weight.tensor) : blocks_of(weight.tensor);
+  if (!made.ok()) return Status(made.status().code(), std::string(weight.name) + ": " + made.status().message());
+  return made;
 }
 
 }  // namespace mote::qnn

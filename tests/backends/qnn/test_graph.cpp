@@ -17,7 +17,7 @@ using mote::test::Random;
 using Bytes = std::vector<std::byte>;
 
 constexpr int kMutations = 2000;
-constexpr uint32_t kTokens = 4, kCapacity = 12, kWidth = 8;
+constexpr uint32_t kTokens = 4, kCapacity = 12, kWidth = 8, kTiled = 32;
 
 class Builder {
  public:
@@ -50,7 +50,7 @@ Bytes pack(const fb::PartT& part) {
   return {data, data + builder.GetSize()};
 }
 
-// A norm, a product, and attention of one head over a state.
+// A norm, a product, one of words, and attention of one head over a state.
 Bytes sound_blob() {
   using Kind = fb::ValueKind;
   Builder graph;
@@ -91,6 +91,22 @@ Bytes sound_blob() {
   slice.axes = {1};
   slice.begin = kTokens - 1;
   slice.end = kTokens;
+  const uint32_t y = graph.value(Kind::input, {kTokens, kTiled}, 2),
+                 blocks = graph.value(Kind::weight, {kTiled, 16}, 2), lengths = graph.value(Kind::weight, {16}, 2),
+                 largest = graph.value(Kind::activation, {kTokens, 1}),
+                 mean = graph.value(Kind::activation, {kTokens, 1});
+  const uint32_t words = graph.value(Kind::activation, {kTokens, kTiled}),
+                 sums = graph.value(Kind::activation, {kTokens, 16}),
+                 halves = graph.value(Kind::activation, {kTokens, 16});
+  graph.part().values[blocks]->form = fb::WeightForm::blocks;
+  graph.part().values[lengths]->form = fb::WeightForm::lengths;
+  graph.part().values[words]->words = graph.part().values[sums]->words = 2.0f;
+  graph.node(fb::Op::maximum_of, {y}, largest);
+  graph.node(fb::Op::mean, {y}, mean);
+  graph.node(fb::Op::quantize, {y}, words);
+  graph.node(fb::Op::matmul, {words, blocks}, sums);
+  graph.node(fb::Op::dequantize, {sums}, halves);
+  graph.node(fb::Op::multiply, {halves, lengths}, graph.value(Kind::output, {kTokens, 16}, 1));
   return pack(graph.part());
 }
 
@@ -100,6 +116,11 @@ class QnnGraph : public testing::Test {
     part_.place = "test.mote: delegates[0] (qnn)";
     part_.weights.push_back({0, "gains", dense(gains_, {kWidth})});
     part_.weights.push_back({1, "weight", dense(weight_, {kWidth, kWidth})});
+    Tensor tiles = dense(weight_, {16, kTiled});
+    tiles.bits = 4;
+    tiles.dtype = DType::kInt8;
+    tiles.group_size = kTiled;
+    part_.weights.push_back({2, "tiles", tiles});
   }
 
   Result<Graph> verify(const Bytes& blob) {
@@ -131,8 +152,8 @@ TEST_F(QnnGraph, reads_what_is_whole) {
   const Result<Graph> graph = verify(sound_blob());
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   EXPECT_EQ(graph->states.at(3), (StateSizes{kCapacity, 1, kWidth, kWidth}));
-  EXPECT_EQ(graph->reads.size(), 4u);
-  EXPECT_EQ(graph->writes.size(), 3u);
+  EXPECT_EQ(graph->reads.size(), 5u);
+  EXPECT_EQ(graph->writes.size(), 4u);
 }
 
 TEST_F(QnnGraph, says_what_is_wrong) {
@@ -145,8 +166,8 @@ TEST_F(QnnGraph, says_what_is_wrong) {
   using Kind = fb::ValueKind;
   EXPECT_EQ(refusal([](auto& part) { part.tokens = 0; }), ".tokens: 0: must be 1..4096");
   EXPECT_EQ(refusal([](auto& part) { part.positions = 0; }), ".positions: 0: must be an argument of its own");
-  EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).index = 2; }),
-            ".values[1]: index = 2: the part has 2 weights");
+  EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).index = 3; }),
+            ".values[1]: index = 3: the part has 3 weights");
   EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).form = fb::WeightForm::rows; }),
             ".values[1]: form: not of this weight's dtype and bits");
   EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).shape = {7}; }),
@@ -157,16 +178,30 @@ TEST_F(QnnGraph, says_what_is_wrong) {
             ".values: state 3: must have keys and values, before and new");
   EXPECT_EQ(refusal([](auto& part) { part.nodes[1]->inputs[0] = 12; }), ".nodes[1]: inputs: value 12 is not there yet");
   EXPECT_EQ(refusal([](auto& part) { part.nodes[1]->inputs[1] = 1; }), ".nodes[1]: ranks of a product");
-  EXPECT_EQ(refusal([](auto& part) { part.nodes.back()->end = 5; }),
-            ".nodes[12]: begin and end: must lie in the input");
-  EXPECT_EQ(refusal([](auto& part) { part.nodes.pop_back(); }), ".values[19]: is written by no node");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes[12]->end = 5; }), ".nodes[12]: begin and end: must lie in the input");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes.pop_back(); }), ".values[28]: is written by no node");
+  EXPECT_EQ(refusal([](auto& part) { part.values[21]->form = fb::WeightForm::rows; }),
+            ".nodes[16]: words: must be what is quantized, or a product with a weight in blocks");
+  EXPECT_EQ(refusal([](auto& part) { part.values[25]->words = 0; }),
+            ".nodes[15]: words: must be what is quantized, or a product with a weight in blocks");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes[17]->op = fb::Op::abs; }),
+            ".nodes[17]: words: must be what is quantized, or a product with a weight in blocks");
+  EXPECT_EQ(refusal([](auto& part) { part.values[25]->words = -1; }),
+            ".values[25]: words = -1: must be at least 0, and 0 but for activations");
+  EXPECT_EQ(refusal([](auto& part) { part.values[20]->words = 1; }),
+            ".values[20]: words = 1: must be at least 0, and 0 but for activations");
+  EXPECT_EQ(refusal([](auto& part) { part.values[1]->form = fb::WeightForm::blocks; }),
+            ".values[1]: form: not of this weight's dtype and bits");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes[14]->inputs[0] = 21; }),
+            ".nodes[14]: inputs: a weight in rows or blocks is for the second operand of a product");
 }
 
 void change_value(fb::ValueT& value, Random& random) {
-  switch (below(random, 6)) {
+  switch (below(random, 7)) {
+    case 5: value.words = below(random, 2) == 0 ? 3.0f : 0.0f; break;
     case 0: value.kind = static_cast<fb::ValueKind>(below(random, 12)); break;
     case 1: value.index = changed(value.index, random); break;
-    case 2: value.form = static_cast<fb::WeightForm>(below(random, 4)); break;
+    case 2: value.form = static_cast<fb::WeightForm>(below(random, 6)); break;
     case 3: value.numbers.assign(below(random, 10), 1.0f); break;
     case 4: value.shape.resize(below(random, 8), 1); break;
     default:
@@ -179,7 +214,7 @@ void change_value(fb::ValueT& value, Random& random) {
 
 void change_node(fb::NodeT& node, size_t num_values, Random& random) {
   switch (below(random, 6)) {
-    case 0: node.op = static_cast<fb::Op>(below(random, 24)); break;
+    case 0: node.op = static_cast<fb::Op>(below(random, 28)); break;
     case 1: node.output = static_cast<uint32_t>(below(random, num_values + 2)); break;
     case 2: node.inputs.resize(below(random, 5), static_cast<uint32_t>(below(random, num_values))); break;
     case 3: node.axes.assign(below(random, 6), static_cast<uint32_t>(below(random, 6))); break;

@@ -100,6 +100,8 @@ CASES = {
     "linear float16": linear_case(random(96, 64).half()),
     "linear 4 bits": linear_case(quantised(random(96, 64), 4, 32)),
     "linear 4 bits, signed": linear_case(quantised(random(96, 64), 4, 32, signed=True)),
+    "linear 4 bits, a scale a row": linear_case(quantised(random(96, 64), 4, 32, True)),
+    "linear 3 bits": linear_case(quantised(random(96, 64), 3, 32)),
     "linear 8 bits": linear_case(quantised(random(96, 64), 8, 32)),
     "linear 8 bits, a scale a row": linear_case(quantised(random(96, 64), 8, 32, True)),
     **{f"gated_linear {function}": gated_case(function) for function in FUNCTIONS},
@@ -223,6 +225,38 @@ def test_every_reason_is_given_by_a_test():
     patterns = [re.sub(r"\\{\w+\\}", ".*", re.escape(refusal.value)) for refusal in Refusal]
     texts = [text for text, _ in REFUSED] + ["weights of 6.0 GB in one part: a context holds 4"]
     assert all(any(re.fullmatch(pattern, text) for text in texts) for pattern in patterns)
+
+
+def test_weights_in_blocks_take_inputs_of_any_size(qnn):
+    """Words have a range that is known before: for rows of 1e-3, of 100, of zeros, and with one element of 500."""
+    weight = quantised(torch.cat([random(31, 2048), torch.zeros(1, 2048)]), 4, 32)
+    part = Part("mote.linear", [(1, 6, 2048), weight], (1, 6, 32), linear_attributes("float"))
+    x = random(1, 6, 2048)
+    x[0, 1] *= 1e-3
+    x[0, 2] *= 100
+    x[0, 3] = 0
+    x[0, 4, 7] = 500
+    x[0, 5] = weight.dequantize()[0]  # along a row: the largest product that there can be
+    x = x.half().float()
+    got, expected = part.run(QnnBackend(), 1, [x]), x @ weight.dequantize().T
+    for row in (0, 1, 2, 4, 5):
+        assert_near(got[0, row], expected[0, row], TOLERANCE)
+    assert not got[0, 3].any()
+
+
+def test_weights_keep_their_bits_or_become_bytes():
+    def forms(signed: bool) -> set:
+        part = linear_of(quantised(random(96, 64), 4, 32, signed=signed))
+        graph = GraphBuilder(part.subgraph, 16)
+        OPS["mote.linear"].lower(graph, part.subgraph.method.instructions[0])
+        return {value.form for value in graph.part.values if value.kind is blob.ValueKind.weight}
+
+    assert forms(signed=False) == {blob.WeightForm.blocks, blob.WeightForm.lengths}
+    assert forms(signed=True) == {blob.WeightForm.rows}
+    assert not QnnBackend().takes_signed_multipliers
+    assert QnnBackend(weights="bytes").takes_signed_multipliers
+    with pytest.raises(ValueError, match="weights = 'words': must be 'blocks' or 'bytes'"):
+        QnnBackend(weights="words")
 
 
 def test_slots_and_lengths_that_cannot_be():
