@@ -147,10 +147,11 @@ test-backends: $(STAMPS)/test-packages out/demo.mote
 
 # QNN in Qualcomm's simulator: backends/qnn/README.md. Whoever names the folder of its library has accepted its licence.
 test-qnn: $(STAMPS)/test-packages out/demo.mote
-	@test -n "$$MOTE_QNN_LIBRARIES" || { echo "MOTE_QNN_LIBRARIES: must name the folder of Qualcomm's libQnnHtp.so, whose licence you have accepted"; exit 1; }
+	@test -n "$$MOTE_QNN_LIBRARIES" -o "$$MOTE_QNN_LICENCE" = accepted || { echo "MOTE_QNN_LICENCE: must be 'accepted', once you have accepted the licence of Qualcomm's onnxruntime-qnn"; exit 1; }
+	@test -n "$$MOTE_QNN_LIBRARIES" || $(PIP) install --no-deps onnxruntime-qnn==2.7.0
 	$(BIN)/cmake --build build/dev --parallel $(JOBS) --target test_qnn run_part run_session
-	build/dev/tests/backends/qnn/test_qnn
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends/qnn
+	export MOTE_QNN_LIBRARIES="$${MOTE_QNN_LIBRARIES:-$$($(BIN)/python -c 'from mote.libraries import QNN; print(QNN.find())')}" && \
+	build/dev/tests/backends/qnn/test_qnn && $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends/qnn
 
 # Downloads of 200 MB, each killed at 50 random points, from a server with faults. `make test` has a small one.
 test-downloads: $(STAMPS)/test-packages

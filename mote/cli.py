@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 
-from llm_export.backends.xnnpack.library import name_library
 from mote.arguments import Verbs, checkpoint_index, model_path, own_words, with_model_paths
 from mote.commands import runner_binary, version_text
 from mote.commands.runner_options import RunnerOptionsCommand
@@ -20,6 +19,7 @@ from mote.commands.verify import asked_for, replay_samples
 from mote.completion import ModelPath, RunnerVerb, complete_model
 from mote.endings import CLOSED_PIPE_STATUS, is_pipe_closed, output_failure
 from mote.extras import check_installed
+from mote.libraries import name_libraries
 from mote.store_verbs import VERBS as STORE_VERBS
 
 RUNNER_VERBS = {
@@ -177,7 +177,7 @@ def export(**options) -> None:
     check_installed("export", "mote export")
     from mote.commands.export import run
 
-    name_library()
+    name_libraries()
     run(**options)
 
 
@@ -264,7 +264,7 @@ def evaluate(**options) -> None:
     from mote.commands.evaluate import check_options, run
 
     check_options(options)
-    name_library()
+    name_libraries()
     run(**options | {"model": model_path(options["model"])})
 
 
@@ -310,7 +310,7 @@ def compare(**options) -> None:
     """Show where two files part, or a file and its checkpoint, or two backends: numeric errors by layer and op."""
     from mote.commands.compare import run
 
-    name_library()
+    name_libraries()
     files = options["files"]
     run(**options | {"files": files if options["profiles_given"] else tuple(map(model_path, files))})
 
@@ -383,7 +383,7 @@ def serve(**options) -> None:
     """Serve MODELs, files or folders of them, over HTTP as OpenAI's, Anthropic's and Ollama's APIs do."""
     from mote.commands.serve import run
 
-    name_library()
+    name_libraries()
     run(**options | {"models": tuple(map(model_path, options["models"]))})
 
 
@@ -423,7 +423,7 @@ def _forward(verb: str) -> click.Command:
         words = with_model_paths(verb, arguments, binary)
         if verb == "verify" and asked_for(words):
             sys.exit(replay_samples(words))
-        name_library()
+        name_libraries()
         sys.stdout.flush()
         os.execv(binary, [str(binary), verb, *words])
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from backends.xnnpack.library import find_library
 from llm_export.api import ExportReport
+from mote.libraries import XNNPACK
 from tests.demo import CHECKPOINT
 
 
 @pytest.fixture(scope="session")
 def library() -> Path | str | None:
     """XNNPACK's library, which this process then finds."""
-    found = os.environ.get("MOTE_XNNPACK_LIBRARY") or find_library()
+    found = os.environ.get("MOTE_XNNPACK_LIBRARY") or XNNPACK.find()
     if found is not None:
         os.environ["MOTE_XNNPACK_LIBRARY"] = str(found)
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.xnnpack.library import find_library
+from mote.libraries import XNNPACK
 from tests.backends.parts import ROOT
 
 CMAKE = shutil.which("cmake", path=str(Path(sys.executable).parent)) or shutil.which("cmake")
@@ -39,7 +39,7 @@ def project(tmp_path) -> Path:
 @pytest.fixture
 def libraries() -> list[Path]:
     """XNNPACK and its pthreadpool."""
-    xnnpack = find_library()
+    xnnpack = XNNPACK.find()
     if xnnpack is None:
         pytest.skip("executorch is not installed")
     return [xnnpack, xnnpack.with_name("libexecutorch_threadpool" + xnnpack.suffix)]

@@ -11,12 +11,12 @@ import torch
 
 import llm_export.capture.ops  # noqa: F401  registers mote::
 from backends.xnnpack import blob, graph_builder, lowering
-from backends.xnnpack.library import find_library
 from backends.xnnpack.lowering import XnnpackBackend
 from backends.xnnpack.refusals import Refusal
 from llm_export.partition.backend import Refused, Subgraph
 from llm_export.program.instructions import Dim, Instruction, LoweredMethod, Value
 from llm_export.program.specs import WeightSpec
+from mote.libraries import XNNPACK
 from tests.backends.parts import (
     ROOT,
     TOKENS,
@@ -334,7 +334,7 @@ def test_no_refusal_has_words_of_its_own():
 
 
 def test_finds_the_library_of_the_environment():
-    path = find_library()
+    path = XNNPACK.find()
     if path is None:
         pytest.skip("executorch is not installed")
     assert path.is_file()
