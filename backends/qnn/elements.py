@@ -62,6 +62,12 @@ def silu(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.give(instruction.outputs[0], gate(graph, "silu", graph.activation(instruction.inputs[0])))
 
 
+@op("aten.square")
+def square(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    graph.give(instruction.outputs[0], graph.binary(Op.multiply, x, x))
+
+
 @op("aten.gelu")
 def gelu(graph: GraphBuilder, instruction: Instruction) -> None:
     function = "gelu_tanh" if instruction.attributes.get("approximate") == "tanh" else "gelu"

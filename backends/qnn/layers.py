@@ -29,6 +29,15 @@ def rms_norm_op(graph: GraphBuilder, instruction: Instruction) -> None:
     graph.give(instruction.outputs[0], rms_norm(graph, x, weight, eps, offset))
 
 
+@op("mote.layer_norm")
+def layer_norm(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    x = graph.binary(Op.subtract, x, graph.of_rows(Op.mean, x))
+    y = rms_norm(graph, x, optional(instruction, 1), number(instruction, "eps"), 0.0)
+    bias = optional(instruction, 2)
+    graph.give(instruction.outputs[0], y if bias < 0 else graph.binary(Op.add, y, graph.plain(bias)))
+
+
 def normed_input(graph: GraphBuilder, instruction: Instruction, weight: int) -> int:
     if instruction.attributes["activations"] != "float":
         raise Refusal.ROUNDED.of()

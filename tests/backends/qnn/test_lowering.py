@@ -73,6 +73,7 @@ def rope_case(layout: str, rotated: int):
 # name: a part, and what PyTorch gives for its inputs
 CASES = {
     **{name: (Part(f"aten.{name}", [X], X), function) for name, function in UNARY.items()},
+    "square": (Part("aten.square", [X], X), torch.square),
     "gelu tanh": (Part("aten.gelu", [X], X, {"approximate": "tanh"}), FUNCTIONS["gelu_tanh"]),
     **{name: (Part(f"aten.{name}", [X, (7, 1)], X), getattr(torch, name)) for name in BINARY},
     "mul number": (Part("aten.mul", [X, 1.5], X), lambda x: 1.5 * x),
@@ -95,6 +96,14 @@ CASES = {
     "rms_norm alone": (
         Part("mote.rms_norm", [X, None], X, {"eps": numbers(1e-6), "unit_offset": dims(0)}),
         lambda x: mote.rms_norm(x, None, eps=1e-6),
+    ),
+    "layer_norm": (
+        Part("mote.layer_norm", [X, random(64), random(64, seed=1)], X, {"eps": numbers(1e-5)}),
+        lambda x: mote.layer_norm(x, random(64), random(64, seed=1), eps=1e-5),
+    ),
+    "layer_norm alone": (
+        Part("mote.layer_norm", [X, None, None], X, {"eps": numbers(1e-5)}),
+        lambda x: mote.layer_norm(x, None, None, eps=1e-5),
     ),
     "linear": linear_case(random(96, 64), "rms"),
     "linear float16": linear_case(random(96, 64).half()),
