@@ -45,6 +45,7 @@ struct DelegateSample {
 // What a backend is given when a program is loaded.
 struct DelegateSource {
   std::string cache_prefix;    // how the paths of files begin in which it may keep what it packs; empty: nowhere
+  std::string path;            // of the file; empty: it has none
   std::string target;          // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;  // of the program, and with it of its weights: these two tell what a backend keeps of
   uint64_t file_bytes = 0;     // one file from what it keeps of another

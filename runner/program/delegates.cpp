@@ -105,6 +105,7 @@ DelegateSource DelegateParts::empty_source() const {
   DelegateSource source;
   source.program_crc32 = crc32(file.program_bytes());
   source.cache_prefix = cache_prefix(file.name(), file.has_path(), options_.cache_dir, source.program_crc32);
+  if (file.has_path()) source.path = file.name();
   source.target = target_;
   source.file_bytes = file.file_bytes().size();
   source.file = owner_;
