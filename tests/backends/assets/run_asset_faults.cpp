@@ -142,7 +142,7 @@ class Faults {
     const int64_t before = num_objects();
     arm(call, fault, k);
     const std::string ends_on = once(scenario, place);
-    if (has_struck()) {
+    if (struck_) {
       ++num_struck_;
       ++counts_[std::string(name_of(call)) + " " + name_of(fault) + ", ended on " + ends_on];
     }
@@ -159,7 +159,8 @@ class Faults {
     if (!named.ok()) check_sentence(named.status(), place);
     const auto model = named.ok() ? *named : must(load("auto"), place + ", auto");
     check(generate(model, scenario, place, &backend), place);
-    if (!named.ok() || !has_struck()) return named.ok() ? backend : "nothing loaded, " + backend;
+    struck_ = has_struck();
+    if (!named.ok() || !struck_) return named.ok() ? backend : "nothing loaded, " + backend;
     disarm();  // what comes now finds a device that works
     check(generate(model, scenario, place + ", afterwards", &after), place + ", afterwards");
     if (after != "fake") fail(place + ": the device is not used again");
@@ -179,6 +180,7 @@ class Faults {
   const std::string path_;
   const int64_t most_;
   int64_t num_struck_ = 0, identity_ = 0;
+  bool struck_ = false;
   std::vector<int32_t> expected_;
   std::map<std::string, int64_t> counts_;
 };
