@@ -22,19 +22,12 @@ Result<TriedDevice> device() {
   return *known;
 }
 
-constexpr uint32_t kMostUnfinished = 2;  // processes: one may have been ended by something else
-
 // How long an attempt may take. What the CPU imitates is slow.
 std::chrono::seconds patience_of(const TriedDevice& device) { return std::chrono::seconds(device.is_cpu ? 600 : 10); }
 
 // Errors: kUnsupportedBackend where the device was tried with these parts and failed.
 Status check_verdict(const Verdict& verdict, const KeptFile& file, const TriedDevice& device) {
-  const bool ended_badly = verdict.state == Verdict::State::trying && verdict.num_begun >= kMostUnfinished;
-  if (verdict.state != Verdict::State::fails && !ended_badly) return {};
-  const std::string why = ended_badly ? "processes that tried it did not come to an end" : verdict.reason;
-  const std::string again = file.path.empty() ? "in another process" : "once " + file.path + " is deleted";
-  return {Code::kUnsupportedBackend, device.name + " was tried with this file and failed: " + why +
-                                         "; it is tried again with another driver, or " + again};
+  return proof::check_tried(verdict.state, verdict.num_begun, verdict.reason, file, device.name);
 }
 
 // Why a file that can run on the CPU should; empty: the device is faster, or has not been tried.

@@ -1,30 +1,9 @@
 #include "backends/vulkan/verdict.h"
 
-#include <array>
-#include <charconv>
-#include <map>
-#include <mutex>
-
 #include "backends/vulkan/shaders.h"
-#include "base/log.h"
 
 namespace mote::vulkan {
 namespace {
-
-constexpr std::array<std::string_view, 4> kStates = {"unknown", "trying", "works", "fails"};
-constexpr uint64_t kMostVerdict = 4096;  // bytes
-
-// Of this process, by identity.
-struct Known {
-  std::mutex mutex;
-  std::map<std::string, Verdict> verdicts;
-};
-Known& known() {
-  static Known made;
-  return made;
-}
-
-std::string milliseconds(uint64_t ns) { return format("%.1f ms", static_cast<double>(ns) * 1e-6); }
 
 KeptFile kept(const TriedDevice& device, const DelegateSource& source, const char* what) {
   KeptFile file;
@@ -32,15 +11,6 @@ KeptFile kept(const TriedDevice& device, const DelegateSource& source, const cha
   file.identity = std::string("vulkan ") + what + "; " + device.identity + format("; %08x", shaders_crc32());
   file.also_trusted = source.file_owner;
   return file;
-}
-
-template <typename Number> bool take_number(std::string_view* text, Number* number) {
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc()) return false;
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  const bool is_delimited = !text->empty() && (text->front() == ' ' || text->front() == '\n');
-  if (is_delimited) text->remove_prefix(1);
-  return is_delimited;
 }
 
 }  // namespace
@@ -56,17 +26,10 @@ Verdict Verdict::after_a_death() const {
   return verdict;
 }
 
-std::string Verdict::why_slower(const std::string& device) const {
-  if (is_faster()) return {};
-  if (gpu_ns == 0 || cpu_ns == 0) return device + " is not known to be faster than the CPU for this file";
-  return device + " takes " + milliseconds(gpu_ns) + " a token and the CPU " + milliseconds(cpu_ns) +
-         ", as was measured when the file was loaded first";
-}
-
 std::string Verdict::text_for(const std::string& device) const {
   if (state != State::works) return {};
   std::string text = device + ", tried with this file";
-  if (gpu_ns > 0) text += ": " + milliseconds(gpu_ns) + " a token";
+  if (gpu_ns > 0) text += ": " + proof::milliseconds(gpu_ns) + " a token";
   if (set_aside != 0) text += "; set aside: " + to_string(features_set_aside());
   if (products)
     text += "; products of a token: " + form_text(products->one) + ", of prompts: " + form_text(products->many);
@@ -76,7 +39,7 @@ std::string Verdict::text_for(const std::string& device) const {
 std::string to_text(const Verdict& verdict) {
   const std::string forms =
       verdict.products ? form_text(verdict.products->one) + "; " + form_text(verdict.products->many) : std::string();
-  return std::string(kStates[static_cast<size_t>(verdict.state)]) +
+  return std::string(proof::name_of(verdict.state)) +
          format(" %u %u %u %llu %llu\n", verdict.num_begun, verdict.set_aside, verdict.trying,
                 static_cast<unsigned long long>(verdict.gpu_ns), static_cast<unsigned long long>(verdict.cpu_ns)) +
          forms + "\n" + verdict.reason;
@@ -84,15 +47,12 @@ std::string to_text(const Verdict& verdict) {
 
 std::optional<Verdict> parse_verdict(std::string_view text) {
   Verdict verdict;
-  const size_t length = std::min(text.find(' '), text.size());
-  size_t state = 0;
-  while (state < kStates.size() && kStates[state] != text.substr(0, length)) ++state;
-  if (state == kStates.size() || length == text.size()) return std::nullopt;
-  verdict.state = static_cast<Verdict::State>(state);
-  text.remove_prefix(length + 1);
-  const bool has_numbers = take_number(&text, &verdict.num_begun) && take_number(&text, &verdict.set_aside) &&
-                           take_number(&text, &verdict.trying) && take_number(&text, &verdict.gpu_ns) &&
-                           take_number(&text, &verdict.cpu_ns);
+  const std::optional<proof::State> state = proof::take_state(&text);
+  if (!state) return std::nullopt;
+  verdict.state = *state;
+  const bool has_numbers = proof::take_number(&text, &verdict.num_begun) && proof::take_number(&text, &verdict.set_aside) &&
+                           proof::take_number(&text, &verdict.trying) && proof::take_number(&text, &verdict.gpu_ns) &&
+                           proof::take_number(&text, &verdict.cpu_ns);
   const size_t end = text.find('\n');
   if (!has_numbers || end == std::string_view::npos) return std::nullopt;
   const std::string_view forms = text.substr(0, end);
@@ -134,30 +94,12 @@ KeptFile verdict_of(const TriedDevice& device, const DelegateSource& source) {
 }
 
 Verdict read_verdict(const KeptFile& file) {
-  {
-    const std::lock_guard lock(known().mutex);
-    if (const auto found = known().verdicts.find(file.identity); found != known().verdicts.end()) return found->second;
-  }
-  if (file.path.empty()) return {};
-  const Result<std::vector<std::byte>> bytes = file.read(kMostVerdict);
-  if (!bytes.ok()) {
-    if (bytes.status().code() != Code::kFileNotFound)
-      MOTE_LOG_LINE(kInfo, "vulkan: the device is tried anew: %s", bytes.status().message().c_str());
-    return {};
-  }
-  return parse_verdict({reinterpret_cast<const char*>(bytes->data()), bytes->size()}).value_or(Verdict());
+  return parse_verdict(proof::read_text(file, "vulkan").value_or("")).value_or(Verdict());
 }
 
 void keep_verdict(const KeptFile& file, const Verdict& verdict) {
-  if (verdict.state == Verdict::State::works || verdict.state == Verdict::State::fails) {
-    const std::lock_guard lock(known().mutex);
-    known().verdicts[file.identity] = verdict;
-  }
-  if (file.path.empty()) return;
-  std::string text = to_text(verdict);
-  text.resize(std::min<size_t>(text.size(), kMostVerdict));
-  const Status written = file.write(std::as_bytes(std::span(text)));
-  if (!written.ok()) MOTE_LOG_LINE(kInfo, "vulkan: the verdict is not kept: %s", written.message().c_str());
+  const bool is_settled = verdict.state == Verdict::State::works || verdict.state == Verdict::State::fails;
+  proof::keep_text(file, to_text(verdict), is_settled, "vulkan");
 }
 
 }  // namespace mote::vulkan

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backends/gpu/context.h"
+#include "backends/proof/verdict.h"
 #include "backends/vulkan/variants.h"
 #include "base/kept_file.h"
 #include "runner/program/delegate.h"
@@ -15,8 +16,7 @@
 namespace mote::vulkan {
 
 struct Verdict {
-  // trying: a process began to, and has not come to an end
-  enum class State : uint8_t { unknown, trying, works, fails };
+  using State = proof::State;
   State state = State::unknown;
   uint32_t num_begun = 0;                  // of processes that did not come to an end
   uint32_t set_aside = 0;                  // features (gpu::GpuFeatures) whose variants gave wrong results, or none
@@ -29,9 +29,8 @@ struct Verdict {
   gpu::GpuFeatures features_set_aside() const;
   // What is known where the process that wrote it has ended: variants that it died of are set aside.
   Verdict after_a_death() const;
-  bool is_faster() const { return gpu_ns > 0 && gpu_ns < cpu_ns; }
   // Why the CPU should be preferred; empty: it should not.
-  std::string why_slower(const std::string& device) const;
+  std::string why_slower(const std::string& device) const { return proof::why_slower(device, gpu_ns, cpu_ns); }
   // What was found out, for people; empty: it has not been tried.
   std::string text_for(const std::string& device) const;
 };

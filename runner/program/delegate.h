@@ -42,9 +42,16 @@ struct DelegateSample {
   float tolerance = 0.0f;             // of a logit, relative to the largest
 };
 
+// A product that the CPU's kernels compute for each token where they run the file.
+struct DelegateProduct {
+  Tensor weight;                 // [N, K]; data lies in the file
+  std::string_view activations;  // as the attribute of mote.linear
+};
+
 // What a backend is given when a program is loaded.
 struct DelegateSource {
   std::string cache_prefix;    // how the paths of files begin in which it may keep what it packs; empty: nowhere
+  std::string path;            // of the file; empty: it has none
   std::string target;          // a name from the file, as untrusted as a blob
   uint32_t program_crc32 = 0;  // of the program, and with it of its weights: these two tell what a backend keeps of
   uint64_t file_bytes = 0;     // one file from what it keeps of another
@@ -58,6 +65,7 @@ struct DelegateSource {
   // in a file. Errors: kFileChanged. Empty: it is in memory that does not change.
   std::function<Status()> check_unchanged;
   std::vector<DelegateSample> samples;
+  std::vector<DelegateProduct> cpu_products;  // empty: the file has no target for the CPU, or other products too
   // Whether another way to run the file is at hand (`auto`): a backend that finds itself slower than the CPU then
   // refuses to load.
   bool is_choice = false;

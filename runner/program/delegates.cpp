@@ -48,6 +48,35 @@ std::vector<DelegateSample> samples_of(const fb::Program& program) {
   return samples;
 }
 
+// The attribute's text; empty: it has none.
+std::string_view text_attribute(const fb::Instruction& instruction, std::string_view name) {
+  const auto found = std::ranges::find(*instruction.attributes(), name,
+                                       [](const fb::Attribute* attribute) { return text_of(*attribute->name()); });
+  const bool has_text = found != instruction.attributes()->end() && found->text() != nullptr;
+  return has_text ? text_of(*found->text()) : std::string_view();
+}
+
+// Those of a single token. Experts of which a token has some are not told: their products would be too many.
+std::vector<DelegateProduct> cpu_products(const Verified& verified) {
+  std::vector<DelegateProduct> products;
+  for (const fb::Method* method : *verified.program().methods()) {
+    if (target_of(*method) != kCpu || text_of(*method->name()) != "decode") continue;
+    for (const fb::Instruction* instruction : *method->instructions()) {
+      const std::string_view op = text_of(*instruction->op());
+      if (op == "mote.moe_experts" || op == "mote.expert_linear") return {};
+      if (op != "mote.linear" && op != "mote.gated_linear") continue;
+      for (const int32_t input : *instruction->inputs()) {
+        if (input < 0) continue;
+        const int32_t weight = method->values()->Get(static_cast<uint32_t>(input))->weight();
+        if (weight < 0) continue;
+        const Tensor tensor = verified.weight_tensor(static_cast<uint32_t>(weight));
+        if (tensor.rank == 2) products.push_back({tensor, text_attribute(*instruction, "activations")});
+      }
+    }
+  }
+  return products;
+}
+
 // `file`: its name, for messages.
 Result<LoadedBackend> load_backend(const std::string& file, std::string_view name, DelegateSource source,
                                    Purpose purpose) {
@@ -105,6 +134,7 @@ DelegateSource DelegateParts::empty_source() const {
   DelegateSource source;
   source.program_crc32 = crc32(file.program_bytes());
   source.cache_prefix = cache_prefix(file.name(), file.has_path(), options_.cache_dir, source.program_crc32);
+  if (file.has_path()) source.path = file.name();
   source.target = target_;
   source.file_bytes = file.file_bytes().size();
   source.file = owner_;
@@ -112,6 +142,7 @@ DelegateSource DelegateParts::empty_source() const {
   source.file_owner = file.owner();
   source.guards_pages = options_.guards_pages;
   source.samples = samples_of(verified_.program());
+  source.cpu_products = cpu_products(verified_);
   source.is_choice = options_.is_choice;
   source.tune = options_.tune;
   source.make_threads = [] { return make_thread_pool(std::min(available_cores(), kMaxThreads)); };
