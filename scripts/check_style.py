@@ -23,7 +23,7 @@ def tracked_files(*suffixes: str) -> list[Path]:
 
 
 def arrow_violations() -> list[str]:
-    files = [path.relative_to(ROOT).as_posix() for path in tracked_files(".cpp", ".h", ".py")]
+    files = [path.relative_to(ROOT).as_posix() for path in tracked_files(".cpp", ".h", ".mm", ".py")]
     return import_arrows.violations(ROOT, files, (ROOT / import_arrows.PAGE).read_text())
 
 
@@ -36,7 +36,7 @@ def read_exceptions() -> dict[str, str]:
 def size_violations() -> tuple[list[str], str]:
     """Returns what is over the budget and the summary line."""
     exceptions = read_exceptions()
-    paths = [path for path in tracked_files(".py", ".cpp", ".h") if "tests/fixtures" not in path.as_posix()]
+    paths = [path for path in tracked_files(".py", ".cpp", ".h", ".mm") if "tests/fixtures" not in path.as_posix()]
     found, lengths, long_files = [], [], 0
     for path in paths:
         relative = path.relative_to(ROOT).as_posix()

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = "base", "kernels", "tokenizer", "runner"
+ROOMS = "base", "kernels", "tokenizer", "runner", "backends/proof", "backends/assets", "backends/coreml"
 LEFT_OUT = re.compile(
     r"_windows\.cpp$|^base/windows\.|^kernels/vendor/|^(tokenizer|runner)/python/|^tokenizer/capi/|^runner/cli/|/cpus_other\.cpp$"
 )
+APPLE = "defined(__APPLE__)"
 OF_SYSTEM = {
-    "runner/program/cpus_apple.cpp": "defined(__APPLE__)",
-    "runner/program/cpus_unbound.cpp": "defined(__APPLE__)",
+    "runner/program/cpus_apple.cpp": APPLE,
+    "runner/program/cpus_unbound.cpp": APPLE,
     "runner/program/cpus_linux.cpp": "defined(__linux__)",
 }
 SCHEMAS = {
@@ -201,7 +202,7 @@ def core_files(*endings: str) -> list[str]:
 
 
 def write_core(package: Folder) -> None:
-    for path in core_files(".h", ".cpp"):
+    for path in core_files(".h", ".cpp", ".mm"):
         package.copy(ROOT / path, f"Sources/CMote/core/{path}")
     rows = instruction_sets()
     sets = [isa for isa in rows if isa.name not in WITHOUT_ATTRIBUTES]
@@ -226,6 +227,12 @@ def write_core(package: Folder) -> None:
             text += anchor_definition(name)
             anchors.append(("1", anchor_of(name)))
         write(name, text)
+    for path in core_files(".mm"):
+        name, text = path.removesuffix(".mm"), unit(path, APPLE)
+        if "BackendRegistration" in (ROOT / path).read_text():
+            text += f"#if {APPLE}\n{anchor_definition(name)}#endif\n"
+            anchors.append((APPLE, anchor_of(name)))
+        package.write(f"Sources/CMote/units/{name}.mm", text.encode())
     version, commit = version_and_commit()
     write("runner/capi/build", build_unit(version, anchors, sets))
     parts = re.sub(r"@\w+@", "", (ROOT / "base/built_parts.h.in").read_text())  # nothing is left out

@@ -40,8 +40,7 @@ Status check_entries(const std::string& place, const std::string& path) {
 
 }  // namespace
 
-Result<AssetFolder> AssetFolder::find(const DelegateSource& source, const Reference& reference,
-                                      const AssetKind& kind) {
+Result<AssetFolder> AssetFolder::find(const DelegateSource& source, const Reference& reference, const AssetKind& kind) {
   AssetFolder found;
   found.kind_ = &kind;
   found.place_ = source.parts.front().place;

@@ -101,9 +101,7 @@ class SessionDelegate final : public Delegate {
   int64_t nearest(int64_t to) const override {
     return !states_.has_recurrent() || to == states_.position() ? std::min(to, states_.position()) : 0;
   }
-  int64_t most_taken_back() const override {
-    return states_.has_recurrent() ? 0 : Delegate::most_taken_back();
-  }
+  int64_t most_taken_back() const override { return states_.has_recurrent() ? 0 : Delegate::most_taken_back(); }
   Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override { return states_.snapshot(); }
   Status restore(const DelegateSnapshot& snapshot) override try {
     return states_.restore(snapshot);
@@ -178,17 +176,17 @@ class SessionDelegate final : public Delegate {
 // Whether what belongs to one state of the program is there together.
 Status check_ports(const std::string& place, const std::vector<StatePort>& ports) {
   const auto find = [&](int32_t state, StatePart part) {
-    const auto found = std::ranges::find_if(
-        ports, [&](const StatePort& port) { return port.state == state && port.part == part; });
+    const auto found =
+        std::ranges::find_if(ports, [&](const StatePort& port) { return port.state == state && port.part == part; });
     return found == ports.end() ? nullptr : &*found;
   };
   for (const StatePort& port : ports) {
     const bool is_second = port.part == StatePart::values || port.part == StatePart::rest;
     if (!is_second) continue;
     const StatePort* first = find(port.state, port.is_cache() ? StatePart::keys : StatePart::state);
-    const bool fits = first != nullptr && first->port.dtype == port.port.dtype &&
-                      (port.is_cache() ? first->port.shape[1] == port.port.shape[1]
-                                       : first->port.shape == port.port.shape);
+    const bool fits =
+        first != nullptr && first->port.dtype == port.port.dtype &&
+        (port.is_cache() ? first->port.shape[1] == port.port.shape[1] : first->port.shape == port.port.shape);
     MOTE_REQUIRE(fits, Code::kInvalidProgram, "%s: states: %s does not fit the other part of state %d", place.c_str(),
                  port.port.name.c_str(), port.state);
   }

@@ -20,8 +20,8 @@ using Elements = std::vector<std::byte>;
 class AssetStates {
  public:
   virtual ~AssetStates() = default;
-  // The first `positions` of a cache, [heads, positions, width], or a whole recurrent state. Errors: kUnsupportedBackend
-  // where the runtime gives none.
+  // The first `positions` of a cache, [heads, positions, width], or a whole recurrent state. Errors:
+  // kUnsupportedBackend where the runtime gives none.
   virtual Result<Elements> read(const StatePort& port, int64_t positions) = 0;
   // As read; `elements` has that many bytes.
   virtual Status write(const StatePort& port, int64_t positions, const Elements& elements) = 0;
@@ -42,8 +42,8 @@ class Asset {
 
 // Which of the device's processors compute, for vendors that leave the choice.
 struct Units {
-  std::string wanted;     // "" where there is no choice
-  std::string slower{};   // those that `wanted` is compared with, to find out whether it was got; "": with none
+  std::string wanted;    // "" where there is no choice
+  std::string slower{};  // those that `wanted` is compared with, to find out whether it was got; "": with none
 };
 
 class AssetLibrary {
@@ -56,8 +56,8 @@ class AssetLibrary {
   // The device's name, for people.
   virtual std::string device_name() = 0;
   virtual Result<Units> units() { return Units{}; }
-  // Compiles it if need be; `cache_prefix` is where files begin that it may keep, empty: nowhere. functions: of which all
-  // are needed   units: one of those of units()
+  // Compiles it if need be; `cache_prefix` is where files begin that it may keep, empty: nowhere. functions: of which
+  // all are needed   units: one of those of units()
   virtual Result<std::shared_ptr<Asset>> open(const std::string& folder, const std::string& cache_prefix,
                                               std::span<const Reference> functions, const std::string& units) = 0;
   // How long it may take to compile an asset, and to compute a call; who takes longer is given up.

@@ -16,7 +16,8 @@ Result<std::shared_ptr<OpenedAsset>> OpenedAsset::open(std::shared_ptr<AssetLibr
       opened->library_->patience_to_open(), [opened, folder, cache_prefix, units] {
         return opened->library_->open(folder, cache_prefix, opened->functions_, units);
       });
-  MOTE_REQUIRE(found.has_value(), Code::kUnsupportedBackend, "the runtime did not answer when it was to open the asset");
+  MOTE_REQUIRE(found.has_value(), Code::kUnsupportedBackend,
+               "the runtime did not answer when it was to open the asset");
   MOTE_ASSIGN(opened->asset_, *found);
   return opened;
 }

@@ -18,10 +18,8 @@ struct NamedDType {
   std::string_view name;
   DType dtype;
 };
-constexpr NamedDType kDTypes[] = {{"float32", DType::kFloat32},
-                                  {"float16", DType::kFloat16},
-                                  {"int32", DType::kInt32},
-                                  {"bool", DType::kBool}};
+constexpr NamedDType kDTypes[] = {
+    {"float32", DType::kFloat32}, {"float16", DType::kFloat16}, {"int32", DType::kInt32}, {"bool", DType::kBool}};
 
 Status invalid(const char* field, const char* accepted) {
   return {Code::kInvalidProgram, format("%s: must be %s", field, accepted)};
@@ -41,8 +39,9 @@ Result<int64_t> take_integer(const Json& from, const char* field, int64_t least,
   const int64_t value = is_integer ? found->get<int64_t>() : -1;
   const bool is_large = is_integer && found->is_number_unsigned() && found->get<uint64_t>() > uint64_t{INT64_MAX};
   if (!is_integer || is_large || value < least || value > most)
-    return invalid(field, format("a number from %lld to %lld", static_cast<long long>(least),
-                                 static_cast<long long>(most)).c_str());
+    return invalid(
+        field,
+        format("a number from %lld to %lld", static_cast<long long>(least), static_cast<long long>(most)).c_str());
   return value;
 }
 

@@ -135,9 +135,8 @@ Status SequenceStates::read_rows(int32_t state, StatePart part, std::span<std::b
   MOTE_REQUIRE(rows.size() == wanted, Code::kUnsupportedBackend, "state %d of the asset has other sizes", state);
   if (rows.empty()) return {};
   MOTE_ASSIGN(const Elements elements, asset_->read(states_, *index, position_));
-  each_row(asset_->ports()[*index], position_, [&](size_t from, size_t to, size_t bytes) {
-    std::memcpy(rows.data() + to, elements.data() + from, bytes);
-  });
+  each_row(asset_->ports()[*index], position_,
+           [&](size_t from, size_t to, size_t bytes) { std::memcpy(rows.data() + to, elements.data() + from, bytes); });
   return {};
 }
 
@@ -147,9 +146,8 @@ Status SequenceStates::write_rows(int32_t state, StatePart part, int64_t positio
   MOTE_REQUIRE(rows.size() == wanted, Code::kUnsupportedBackend, "state %d of the asset has other sizes", state);
   if (rows.empty()) return {};
   Elements elements(rows.size());
-  each_row(asset_->ports()[*index], positions, [&](size_t to, size_t from, size_t bytes) {
-    std::memcpy(elements.data() + to, rows.data() + from, bytes);
-  });
+  each_row(asset_->ports()[*index], positions,
+           [&](size_t to, size_t from, size_t bytes) { std::memcpy(elements.data() + to, rows.data() + from, bytes); });
   MOTE_ASSIGN(const auto states, held());
   return asset_->write(states, *index, positions, std::move(elements));
 }
@@ -172,7 +170,8 @@ Status SequenceStates::write_cache(int32_t state, int64_t positions, std::span<c
 
 Status SequenceStates::read_recurrent(int32_t state, std::span<std::byte> elements) const {
   const std::optional<size_t> whole = port_of(state, StatePart::state), rest = port_of(state, StatePart::rest);
-  const bool fits = whole && elements.size() == static_cast<size_t>(elements_in(asset_->ports()[*whole])) * sizeof(float);
+  const bool fits =
+      whole && elements.size() == static_cast<size_t>(elements_in(asset_->ports()[*whole])) * sizeof(float);
   MOTE_REQUIRE(fits && states_ != nullptr, Code::kUnsupportedBackend, "state %d is not held as it is there", state);
   const auto count = static_cast<int64_t>(elements.size() / sizeof(float));
   std::vector<float> sums(static_cast<size_t>(count)), lost(sums.size());
@@ -189,7 +188,8 @@ Status SequenceStates::read_recurrent(int32_t state, std::span<std::byte> elemen
 
 Status SequenceStates::write_recurrent(int32_t state, int64_t positions, std::span<const std::byte> elements) {
   const std::optional<size_t> whole = port_of(state, StatePart::state), rest = port_of(state, StatePart::rest);
-  const bool fits = whole && elements.size() == static_cast<size_t>(elements_in(asset_->ports()[*whole])) * sizeof(float);
+  const bool fits =
+      whole && elements.size() == static_cast<size_t>(elements_in(asset_->ports()[*whole])) * sizeof(float);
   MOTE_REQUIRE(fits, Code::kUnsupportedBackend, "state %d of the asset has other sizes", state);
   MOTE_ASSIGN(const auto states, held());
   if (asset_->ports()[*whole].port.dtype == DType::kFloat32) {

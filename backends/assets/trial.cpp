@@ -35,8 +35,8 @@ std::vector<proof::WholePart> whole_parts(const std::vector<Reference>& function
 Result<std::shared_ptr<const Program>> open_program(const std::shared_ptr<AssetLibrary>& library,
                                                     const DelegateSource& source, const AssetFolder& folder,
                                                     const Parts& parts, const std::string& units) {
-  MOTE_ASSIGN(auto opened, OpenedAsset::open(library, folder.path(), source.cache_prefix, parts.functions, parts.ports,
-                                             units));
+  MOTE_ASSIGN(auto opened,
+              OpenedAsset::open(library, folder.path(), source.cache_prefix, parts.functions, parts.ports, units));
   return std::shared_ptr<const Program>(std::make_shared<const Program>(std::move(opened), source));
 }
 
@@ -74,9 +74,10 @@ Result<Tried> Tried::of(const AssetKind& kind, AssetLibrary& library, const Dele
   tried.device = library.device_name();
   tried.backend = kind.backend;
   if (!source.cache_prefix.empty()) tried.file.path = source.cache_prefix + "." + tried.backend + "-verdict";
-  tried.file.identity = tried.backend + " verdict 1; " + library.identity() + "; " + tried.units.wanted +
-                        format("; %08x %llu; ", source.program_crc32, static_cast<unsigned long long>(source.file_bytes)) +
-                        folder.version() + parts.functions.front().sha256;
+  tried.file.identity =
+      tried.backend + " verdict 1; " + library.identity() + "; " + tried.units.wanted +
+      format("; %08x %llu; ", source.program_crc32, static_cast<unsigned long long>(source.file_bytes)) +
+      folder.version() + parts.functions.front().sha256;
   tried.file.also_trusted = source.file_owner;
   return tried;
 }
@@ -105,7 +106,8 @@ Result<std::shared_ptr<const Program>> open_tried(const Tried& tried, const std:
                                                   const Parts& parts) {
   const Verdict before = tried.read();
   MOTE_RETURN_IF_ERROR(tried.check(before));
-  if (before.state == State::works && !source.tune) return open_program(library, source, folder, parts, tried.units.wanted);
+  if (before.state == State::works && !source.tune)
+    return open_program(library, source, folder, parts, tried.units.wanted);
   MOTE_RETURN_IF_ERROR(folder.check_content(parts.functions.front(), source.progress));
   tried.keep({.state = State::trying, .num_begun = before.num_begun + 1});
   auto program = open_program(library, source, folder, parts, tried.units.wanted);

@@ -128,7 +128,9 @@ class Replay {
   const WholePart& longest(size_t count, size_t turn) const {
     std::vector<const WholePart*> best;
     const auto reach = [&](const WholePart& part) {
-      return part.tokens == 0 ? count : static_cast<size_t>(part.tokens) <= count ? static_cast<size_t>(part.tokens) : 0;
+      return part.tokens == 0                            ? count
+             : static_cast<size_t>(part.tokens) <= count ? static_cast<size_t>(part.tokens)
+                                                         : 0;
     };
     for (const WholePart& part : parts_) {
       if (!best.empty() && reach(part) > reach(*best.front())) best.clear();

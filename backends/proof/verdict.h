@@ -37,10 +37,10 @@ void keep_text(const KeptFile& file, std::string text, bool is_settled, const ch
 // For backends that work or do not, as a whole.
 struct Verdict {
   State state = State::unknown;
-  uint32_t num_begun = 0;             // of processes that did not come to an end
-  uint64_t own_ns = 0, cpu_ns = 0;    // a token; 0: not measured
-  std::string note{};                 // of what works, for people: one line
-  std::string reason{};               // of a failure
+  uint32_t num_begun = 0;           // of processes that did not come to an end
+  uint64_t own_ns = 0, cpu_ns = 0;  // a token; 0: not measured
+  std::string note{};               // of what works, for people: one line
+  std::string reason{};             // of a failure
 
   bool operator==(const Verdict&) const = default;
   // What was found out, for people; empty: it has not been tried.

@@ -50,7 +50,8 @@ std::optional<Verdict> parse_verdict(std::string_view text) {
   const std::optional<proof::State> state = proof::take_state(&text);
   if (!state) return std::nullopt;
   verdict.state = *state;
-  const bool has_numbers = proof::take_number(&text, &verdict.num_begun) && proof::take_number(&text, &verdict.set_aside) &&
+  const bool has_numbers = proof::take_number(&text, &verdict.num_begun) &&
+                           proof::take_number(&text, &verdict.set_aside) &&
                            proof::take_number(&text, &verdict.trying) && proof::take_number(&text, &verdict.gpu_ns) &&
                            proof::take_number(&text, &verdict.cpu_ns);
   const size_t end = text.find('\n');

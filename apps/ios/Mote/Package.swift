@@ -12,6 +12,10 @@ let core: Target = .target(
         .headerSearchPath("core"), .headerSearchPath("generated"), .headerSearchPath("libraries"),
         .headerSearchPath("libraries/pcre2"), .headerSearchPath("libraries/utf8proc"), .define("PCRE2_STATIC"),
         .define("UTF8PROC_STATIC"),
+    ],
+    linkerSettings: [
+        .linkedFramework("CoreML", .when(platforms: [.iOS, .macOS, .visionOS])),
+        .linkedFramework("Foundation", .when(platforms: [.iOS, .macOS, .visionOS])),
     ])
 
 // With MOTE_TEST_SHAPES set, the conformance to FoundationModels is compiled against protocols of the same shape, where Apple's

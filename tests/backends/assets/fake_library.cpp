@@ -27,7 +27,7 @@ using assets::StatePart;
 using assets::StatePort;
 
 constexpr std::array<const char*, 5> kCallNames = {"open", "make_states", "predict", "read", "write"};
-constexpr std::array<const char*, 6> kFaultNames = {"error", "memory", "refusal", "nan", "wrong", "hang"};
+constexpr std::array<const char*, 7> kFaultNames = {"error", "memory", "refusal", "nan", "wrong", "hang", "death"};
 constexpr std::string_view kFiles[] = {"model.mote"};
 constexpr assets::AssetKind kKind{"fake", "the tests", ".fake", kFiles};
 
@@ -89,6 +89,7 @@ class Faults {
       case FakeFault::error: return {Code::kInternal, what};
       case FakeFault::memory: throw std::bad_alloc();
       case FakeFault::refusal: return {Code::kUnsupportedBackend, what};
+      case FakeFault::death: std::_Exit(1);
       case FakeFault::hang: break;
       default: return {};
     }
@@ -107,17 +108,6 @@ class Faults {
     changed_.wait(lock, [&] { return num_hanging_ == 0; });
   }
 
-  void set_slowness(const std::string& units, int64_t milliseconds) {
-    const std::lock_guard lock(mutex_);
-    slowness_[units] = milliseconds;
-  }
-  void be_slow(const std::string& units) {
-    std::unique_lock lock(mutex_);
-    const int64_t milliseconds = slowness_[units];
-    lock.unlock();
-    if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-  }
-
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -126,7 +116,6 @@ class Faults {
   int64_t k_ = 0, num_hanging_ = 0, num_releases_ = 0;
   bool has_struck_ = false;
   std::array<int64_t, kCallNames.size()> counts_{};
-  std::map<std::string, int64_t> slowness_;
 };
 
 Faults& faults() {
@@ -191,8 +180,7 @@ class FakeStates final : public assets::AssetStates, Counted {
 
 class FakeAsset final : public assets::Asset, Counted {
  public:
-  FakeAsset(std::shared_ptr<const Model> model, Engine engine, std::string units)
-      : model_(std::move(model)), engine_(std::move(engine)), units_(std::move(units)) {}
+  FakeAsset(std::shared_ptr<const Model> model, Engine engine) : model_(std::move(model)), engine_(std::move(engine)) {}
 
   Result<std::unique_ptr<assets::AssetStates>> make_states(std::span<const StatePort> ports) override {
     FakeFault fault;
@@ -206,7 +194,8 @@ class FakeAsset final : public assets::Asset, Counted {
     FakeFault fault;
     bool strikes = false;
     MOTE_RETURN_IF_ERROR(faults().begin(FakeCall::predict, &fault, &strikes));
-    faults().be_slow(units_);
+    const char* slow = std::getenv("MOTE_FAKE_SLOW");
+    if (slow != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoll(slow)));
     auto& held = *static_cast<FakeStates*>(states);
     MOTE_RETURN_IF_ERROR(compute(function, inputs, outputs, held));
     if (!strikes) return {};
@@ -323,7 +312,6 @@ class FakeAsset final : public assets::Asset, Counted {
 
   std::shared_ptr<const Model> model_;
   Engine engine_;
-  std::string units_;
 };
 
 class FakeLibrary final : public assets::AssetLibrary {
@@ -341,7 +329,7 @@ class FakeLibrary final : public assets::AssetLibrary {
   }
 
   Result<std::shared_ptr<assets::Asset>> open(const std::string& folder, const std::string&,
-                                              std::span<const Reference> functions, const std::string& units) override {
+                                              std::span<const Reference> functions, const std::string&) override {
     FakeFault fault;
     bool strikes = false;
     MOTE_RETURN_IF_ERROR(faults().begin(FakeCall::open, &fault, &strikes));
@@ -350,7 +338,7 @@ class FakeLibrary final : public assets::AssetLibrary {
     options.num_threads = 1;
     options.context_length = options.max_tokens = functions.front().context_length;
     MOTE_ASSIGN(Engine engine, make_engine(model->bound(), options));
-    return std::shared_ptr<assets::Asset>(std::make_shared<FakeAsset>(std::move(model), std::move(engine), units));
+    return std::shared_ptr<assets::Asset>(std::make_shared<FakeAsset>(std::move(model), std::move(engine)));
   }
   std::chrono::nanoseconds patience_to_open() const override { return patience(); }
   std::chrono::nanoseconds patience_to_compute() const override { return patience(); }
@@ -385,7 +373,6 @@ bool makes_sense(FakeCall call, FakeFault fault) {
 void arm(FakeCall call, FakeFault fault, int64_t k) { faults().arm(call, fault, k); }
 int64_t num_calls(FakeCall call) { return faults().count(call); }
 bool has_struck() { return faults().has_struck(); }
-void set_slowness(const std::string& units, int64_t milliseconds) { faults().set_slowness(units, milliseconds); }
 void release_hangs() { faults().release(); }
 int64_t num_objects() { return live_objects; }
 

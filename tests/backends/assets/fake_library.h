@@ -1,9 +1,8 @@
-// The runtime of a vendor, for tests: an asset is a folder with a file for the CPU, whose kernels compute each call from
-// the states that it is given and from nothing else. Calls fail where they are told to.
+// The runtime of a vendor, for tests: an asset is a folder with a file for the CPU, whose kernels compute each call
+// from the states that it is given and from nothing else. Calls fail where they are told to.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace mote::test {
 
@@ -19,19 +18,19 @@ enum class FakeFault : uint8_t {
   nan,      // of a prediction: outputs and states are no numbers
   wrong,    // of this prediction and all that follow: other logits
   hang,     // it does not return before release_hangs
+  death,    // it ends the process
 };
 const char* name_of(FakeFault fault);
 bool makes_sense(FakeCall call, FakeFault fault);
 
-// The k-th call of that kind from now on fails; k = 0: none. The variable MOTE_FAKE_FAULT=predict:error:3 does so once
-// for the process.
+// The k-th call of that kind from now on fails; k = 0: none. Variables of the environment do the same for a
+// process: MOTE_FAKE_FAULT=predict:error:3, and MOTE_FAKE_SLOW is how many milliseconds a prediction takes at least,
+// MOTE_FAKE_IDENTITY and MOTE_FAKE_UNITS what the library says of itself.
 void arm(FakeCall call, FakeFault fault, int64_t k);
 inline void disarm() { arm(FakeCall::open, FakeFault::error, 0); }
 // Since the latest arm.
 int64_t num_calls(FakeCall call);
 bool has_struck();
-// How long each prediction takes at least, in milliseconds, for one of the names that MOTE_FAKE_UNITS may have.
-void set_slowness(const std::string& units, int64_t milliseconds);
 // Lets the calls that hang return, and waits until they have.
 void release_hangs();
 // States and assets that exist.

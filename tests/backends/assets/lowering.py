@@ -1,4 +1,4 @@
-"""A backend for tests whose asset is a file for the CPU: tests/backends/assets/fake_library.cpp computes its functions."""
+"""A backend for tests whose asset is a file for the CPU, by which fake_library.cpp computes functions."""
 
 from __future__ import annotations
 

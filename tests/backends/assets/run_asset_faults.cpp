@@ -1,7 +1,7 @@
-// run_asset_faults FILE [COUNT]: loads a file with the targets fake and cpu and generates with it, while each call of the
-// fake library fails in each way, one call at a time, until COUNT faults have struck: where the device is tried with the
-// file, and where it was before. Whatever fails, the process lives, loading says in one sentence what is wrong or
-// succeeds, the text is that of the CPU, and nothing is left behind. Prints how many faults came of each kind.
+// run_asset_faults FILE [COUNT]: loads a file with the targets fake and cpu and generates with it, while each call of
+// the fake library fails in each way, one call at a time, until COUNT faults have struck: where the device is tried
+// with the file, and where it was before. Whatever fails, the process lives, loading says in one sentence what is wrong
+// or succeeds, the text is that of the CPU, and nothing is left behind. Prints how many faults came of each kind.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

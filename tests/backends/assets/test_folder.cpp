@@ -39,8 +39,9 @@ class Folder : public ::testing::Test {
     return status.message();
   }
 
-  const fs::path root_ = fs::temp_directory_path() / ("mote_assets_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-                                                      ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const fs::path root_ =
+      fs::temp_directory_path() / ("mote_assets_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
+                                   ::testing::UnitTest::GetInstance()->current_test_info()->name());
   Reference reference_;
   DelegateSource source_;
 };

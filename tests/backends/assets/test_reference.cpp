@@ -79,14 +79,16 @@ TEST(Reference, namesTheFieldThatIsWrong) {
       {with("\"part\":\"keys\"", "\"part\":\"values\""), "states: must be different ones"},
       {with("[3,5]", "[5,3]"), "states: state1_rest does not fit the other part of state 1"},
   };
-  for (const Case& each : cases) EXPECT_NE(message_of(each.text).find(each.says), std::string::npos) << message_of(each.text);
+  for (const Case& each : cases)
+    EXPECT_NE(message_of(each.text).find(each.says), std::string::npos) << message_of(each.text);
 }
 
 TEST(Reference, partsOfOneFileAgree) {
   const std::string other = with("\"sha256\":\"ab\"", "\"sha256\":\"cd\"");
   DelegateSource source = source_of(kReference);
   source.parts.push_back({"model.mote: delegates[1] (fake)", std::as_bytes(std::span(other)), {}});
-  EXPECT_NE(Parts::verify(source, kKind).status().message().find("must be those of the other parts"), std::string::npos);
+  EXPECT_NE(Parts::verify(source, kKind).status().message().find("must be those of the other parts"),
+            std::string::npos);
   const std::string smaller = with("[1,2,64,8]", "[1,1,64,8]");
   source.parts[1].blob = std::as_bytes(std::span(smaller));
   EXPECT_NE(Parts::verify(source, kKind).status().message().find("is another in another part"), std::string::npos);

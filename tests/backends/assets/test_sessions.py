@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
 
-from llm_runner import Model
 from tests.backends.assets.lowering import export
 from tests.backends.models import session_lines
 
@@ -32,3 +29,30 @@ def file_alone(tmp_path_factory) -> Path:
 
 def test_an_asset_keeps_keys_and_values(file, file_alone):
     assert_same(session_lines(file_alone, "fake"), session_lines(file, "cpu"))
+
+
+# What fails ahead of position 0, in the middle of prompts and drafts, and where states are copied.
+FAULTS = [
+    *(f"predict:{fault}:{call}" for fault in ("error", "nan", "hang") for call in (1, 2, 3, 8, 30)),
+    *(f"{call}:error:{count}" for call in ("make_states", "read", "write") for count in (1, 2, 5)),
+]
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_a_session_goes_on_on_the_cpu(file, fault):
+    """Where it is moved, and where the asset's runtime fails."""
+    environment = {} if fault is None else {"MOTE_FAKE_FAULT": fault}
+    assert_same(session_lines(file, "fake", "cpu", **environment), session_lines(file, "cpu"))
+
+
+# Windows, layers without states of their own, and recurrent states, which cannot go back and so are not drafted on.
+@pytest.mark.parametrize("name", ["gemma2", "gemma3n_text", "gpt_oss", "lfm2", "qwen3_next"])
+def test_other_states(name, tmp_path):
+    file = export(tmp_path, name)
+    expected, got = session_lines(file, "cpu"), session_lines(file, "fake", "cpu")
+    names = [line.split(" ", 1)[1] for line in got]
+    of_cpu = dict(zip([line.split(" ", 1)[1] for line in expected], expected.values(), strict=True))
+    assert len(names) > 35
+    for line, numbers in zip(names, got.values(), strict=True):
+        if names.count(line) == 1:
+            assert numbers == pytest.approx(of_cpu[line], abs=2e-5), line

@@ -9,7 +9,8 @@
 namespace mote::proof::test {
 namespace {
 
-const Verdict kWorks{.state = State::works, .own_ns = 1'500'000, .cpu_ns = 9'000'000, .note = "ane seems not to compute"};
+const Verdict kWorks{
+    .state = State::works, .own_ns = 1'500'000, .cpu_ns = 9'000'000, .note = "ane seems not to compute"};
 const Verdict kFails{.state = State::fails, .num_begun = 1, .reason = "other\nnumbers"};
 
 TEST(Verdict, isReadAsItWasWritten) {
@@ -39,9 +40,10 @@ TEST(Verdict, ofAFailureOrOfTwoDeadProcessesRefuses) {
   EXPECT_EQ(check_tried(State::trying, 2, "", {}, "A device").message(),
             "A device was tried with this file and failed: processes that tried it did not come to an end; it is tried "
             "again with another driver, or in another process");
-  EXPECT_EQ(check_tried(State::fails, 0, "wrong", {"m.verdict", ""}, "A device").message(),
-            "A device was tried with this file and failed: wrong; it is tried again with another driver, or once m.verdict "
-            "is deleted");
+  EXPECT_EQ(
+      check_tried(State::fails, 0, "wrong", {"m.verdict", ""}, "A device").message(),
+      "A device was tried with this file and failed: wrong; it is tried again with another driver, or once m.verdict "
+      "is deleted");
 }
 
 TEST(Deadline, givesWhatTheWorkGives) {
