@@ -15,12 +15,12 @@ from llm_export.program.specs import AssetWeight, WeightSpec
 
 from .emitter import BOOLEAN, FLOAT, INTEGER, Emitter, Tensor
 from .refusals import Refusal
-from .tiles import SLAB_BYTES, Tiles, read_tiles
+from .tiles import Tiles, read_tiles
 
 DENSE = {torch.float32: FLOAT, torch.float16: "float16", torch.bfloat16: "bfloat16"}
 INTEGERS = {torch.int64: np.int64, torch.int32: np.int32}
 INT4_BITS = 4  # codes of so many bits or fewer are stored in 4
-PROBE_BYTES = 1 << 10
+PROBE_BYTES, SLAB_BYTES = 1 << 10, 1 << 20  # of constants that are looked for in a file, and of that at once
 
 
 class Form(NamedTuple):
@@ -37,16 +37,15 @@ class AssetFile:
     """The file of an asset, in which constants are looked for by what they hold."""
 
     def __init__(self, path: Path):
-        self._content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
-        self._end = 0
+        self._path, self._bytes, self._end = path, path.stat().st_size, 0
 
     def find(self, data: np.ndarray) -> int | None:
         """Where the bytes of data begin. Constants mostly follow each other as functions use them."""
         wanted = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        for start, end in ((self._end, len(self._content)), (0, self._end)):
+        for start, end in ((self._end, self._bytes), (0, self._end)):
             at = start
             while (at := self._next(wanted[:PROBE_BYTES].tobytes(), at, end)) is not None:
-                if np.array_equal(self._content[at : at + len(wanted)], wanted):
+                if np.array_equal(self._read(at, len(wanted)), wanted):
                     self._end = at + len(wanted)
                     return at
                 at += 1
@@ -54,10 +53,13 @@ class AssetFile:
 
     def _next(self, probe: bytes, start: int, end: int) -> int | None:
         for first in range(start, end, SLAB_BYTES):
-            found = self._content[first : first + SLAB_BYTES + len(probe)].tobytes().find(probe)
+            found = self._read(first, SLAB_BYTES + len(probe)).tobytes().find(probe)
             if found >= 0:
                 return first + found
         return None
+
+    def _read(self, start: int, count: int) -> np.ndarray:
+        return np.fromfile(self._path, np.uint8, count, offset=start)
 
 
 class Weights:

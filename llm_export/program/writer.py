@@ -108,10 +108,9 @@ def write_segment(path: Path, weights: Sequence[WeightSpec], weight_bytes: Weigh
     """
     with PieceWriter(path) as file:
         checksum = _write_chunks(file, _weights(weights, weight_bytes))
-    offsets, size = weight_offsets(weights)
+    offsets, _ = weight_offsets(weights)
     places = dict(zip(weights, offsets, strict=True))
-    content = np.memmap(path, np.uint8, "r") if size else np.empty(0, np.uint8)
-    return checksum, lambda spec: [content[places[spec] : places[spec] + stored_bytes(spec)]]
+    return checksum, lambda spec: [np.fromfile(path, np.uint8, stored_bytes(spec), offset=places[spec])]
 
 
 def _weights(weights: Sequence[WeightSpec], weight_bytes: WeightBytes) -> Iterator[Chunk]:
