@@ -22,6 +22,7 @@ from llm_export.capture.draft_heads import DraftHeadWarning
 from llm_export.capture.latent_attention import absorb
 from llm_export.capture.methods import Captured
 from llm_export.check import CheckResult, check_targets, choose_mode
+from llm_export.check.assets import opened_by_asset
 from llm_export.check.embeddings import blank_embeddings, check_embeddings
 from llm_export.check.golden import blank_figures, blank_samples, figures, golden_samples, make_prompts
 from llm_export.check.oracle import Oracle
@@ -396,7 +397,8 @@ def _write_checked(
                 partitioned = assemble(partitioned, asset, read, metadata.max_position_embeddings)
         with progress.stage("plan"):
             planned = plan(partitioned)
-        mode, unchecked = _mode(how, quantized, asset)
+        names = [target.name for target in how.targets]
+        mode, names, unchecked = _mode(how, names, quantized, asset)
         max_length = min(metadata.max_position_embeddings, quantized.max_tokens)
         prompts = make_prompts(checkpoint, quantized.vocab_size, max_length) if mode != "off" else []
         with progress.stage("write", _total_bytes(planned.program), "B") as bar:
@@ -409,21 +411,24 @@ def _write_checked(
             return _Written(partitioned, None, unchecked)
         with progress.stage("check"):
             oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full", calibrated=calibrated)
-            names = [target.name for target in how.targets]
-            with _opened_asset(path, asset) as model:
-                result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length, model)
+            with opened_by_asset(path, asset, names, planned.program) as models:
+                result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length, models)
             replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
-        return _Written(partitioned, result, notes)
+        return _Written(partitioned, result, [*unchecked, *notes])
 
 
-def _mode(how: _How, quantized: Quantized, asset: Asset | None) -> tuple[str, list[str]]:
-    """How to check, and a note if that is not at all though nobody said so."""
+def _mode(
+    how: _How, names: list[str], quantized: Quantized, asset: Asset | None
+) -> tuple[str, list[str], list[str]]:
+    """How to check which targets, and a note if that is not all of them though nobody said so."""
     weights = sum(stored_bytes(spec) for spec in quantized.weights.values())
     if asset is None or how.check is not None or weights <= MOST_INTERPRETED_BYTES:
-        return choose_mode(how.check, quantized.weights), []
-    return "off", [
-        f"not checked on {asset.maker.name}, and without golden samples: an interpreter runs it here, which takes long "
-        f"for {weights / 1e6:.0f} MB of weights; --check full or layers does it"
+        return choose_mode(how.check, quantized.weights), names, []
+    left = [name for name in names if name == CPU]
+    without = "" if left else ", and without golden samples"
+    return choose_mode(None, quantized.weights) if left else "off", left, [
+        f"not checked on {asset.maker.name}{without}: an interpreter runs it here, which takes long for "
+        f"{weights / 1e6:.0f} MB of weights; --check full or layers does it"
     ]
 
 
@@ -451,28 +456,15 @@ def _calibrated(
         yield results
 
 
-@contextlib.contextmanager
-def _opened_asset(path: Path, asset: Asset | None):
-    """Yields a model that runs the asset on this machine; None where there is no asset."""
-    if asset is None:
-        yield None
-        return
-    model = asset.maker.open_model(path, asset.folder)
-    try:
-        yield model
-    finally:
-        model.close()
-
-
 def _check(
-    path, names, oracle, checkpoint, prompts, mode, max_length, model
+    path, names, oracle, checkpoint, prompts, mode, max_length, models
 ) -> tuple[CheckResult, tuple[GoldenSample, ...], list[str]]:
     """Checks what the file can do. Returns: what was found, of the text that it generates if it does; samples; notes"""
     if not checkpoint.generates:
         result, samples = check_embeddings(path, names, oracle, prompts, mode)
         result.embedding_error = result.max_relative_error
         return result, samples, []
-    result, notes = check_targets(path, names, oracle, prompts, mode, max_length, model)
+    result, notes = check_targets(path, names, oracle, prompts, mode, max_length, models)
     samples = golden_samples(result)
     if checkpoint.embedding is not None:
         of_vectors, golden = check_embeddings(path, names, oracle, prompts, mode)

@@ -8,6 +8,7 @@ from llm_export.program.specs import WeightSpec
 
 from ..tensor_ops.emitter import FLOAT, Tensor
 from ..tensor_ops.refusals import Refusal
+from ..tensor_ops.tiles import packed
 from ..tensor_ops.weights import INT4_BITS, Weights
 from .emitter import CoreaiEmitter
 
@@ -40,11 +41,3 @@ class CoreaiWeights(Weights):
             self._stored(emitter, spec, "multipliers", "int8", multipliers, groups),
             self._stored(emitter, spec, "scales", FLOAT, scales, (*stack, rows, 1)),
         )
-
-
-def packed(codes: np.ndarray) -> np.ndarray:
-    """int4 as Core AI stores it: two a byte, the first in the low half."""
-    digits = codes.reshape(-1).view(np.uint8) & 15
-    if digits.size % 2:
-        digits = np.append(digits, np.uint8(0))
-    return digits[0::2] | digits[1::2] << 4

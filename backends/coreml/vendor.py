@@ -5,6 +5,7 @@ Nothing is imported before it is needed: without the package all of Mote but Cor
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -141,6 +142,9 @@ class PackageBuilder:
         (folder / WEIGHTS).touch()  # where there are none
         (folder / MODEL).write_bytes(model.SerializeToString(deterministic=True))
         (folder / "Manifest.json").write_text(json.dumps(_manifest(), indent=2))
+        del model
+        self._program, self._data, self._constants, self._states = None, {}, {}, {}
+        gc.collect()  # of a program that refers to itself and holds all weights
 
     # The author of an Emitter.
 

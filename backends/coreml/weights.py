@@ -12,6 +12,7 @@ from llm_export.program.specs import WeightSpec
 
 from ..tensor_ops.emitter import FLOAT, INTEGER, Tensor
 from ..tensor_ops.refusals import Refusal
+from ..tensor_ops.tiles import packed
 from ..tensor_ops.weights import INT4_BITS, Weights
 from .emitter import CoremlEmitter
 
@@ -128,8 +129,11 @@ class CoremlWeights(Weights):
     ) -> Tensor:
         """Rows of a constant of so many columns, or matrices of a stack."""
         shape = (piece.stop - piece.start, *spec.shape[1:-1], width)
-        name = part if shape[0] == spec.shape[0] else f"{part or 'rows'}{piece.start}"
-        return self._stored(emitter, spec, name, dtype, lambda: whole()[piece], shape)
+        first = None if shape[0] == spec.shape[0] else piece.start
+        return self._stored(emitter, spec, part, dtype, lambda: whole()[piece], shape, first)
+
+    def saved(self, dtype: str, data: np.ndarray) -> np.ndarray:
+        return packed(data) if dtype == "int4" else data
 
     def _floats(self, spec: WeightSpec) -> tuple[str, Callable[[], np.ndarray]]:
         """Core ML has no bfloat16."""

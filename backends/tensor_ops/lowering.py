@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from llm_export.errors import ArgumentError
-from llm_export.partition.backend import Backend, Blob, Read, Subgraph
+from llm_export.partition.backend import Assembled, Backend, Blob, Read, Subgraph
 from llm_export.program.specs import StateSpec
 
 from . import attention, elements, products, recurrences, rows, views  # noqa: F401  register their ops
@@ -19,7 +19,7 @@ from .function import Function
 from .reference import Asset, references
 from .refusals import MAX_UNROLLED, Refusal
 from .registry import OPS
-from .weights import Weights
+from .weights import AssetFile, Weights
 
 CONTEXT_LENGTH = 4096
 TOKEN_COUNTS = (16, 128)
@@ -59,7 +59,7 @@ class TensorOpsBackend(Backend):
     owns_states = True
     takes_rotated_inputs = False
     takes_rounded_inputs = False
-    asset: Asset
+    asset: Asset  # whose last file holds the weights
     builder: type[Builder]
     emitter: type[Emitter]
     weights: type[Weights]
@@ -83,7 +83,7 @@ class TensorOpsBackend(Backend):
 
     def assemble(
         self, parts: Sequence[Subgraph], read: Read, folder: Path, name: str, context_length: int
-    ) -> list[bytes]:
+    ) -> Assembled:
         """Cost: memory for the weights, twice."""
         length = min(self.context_length, context_length)
         builder, weights = self.builder(), self.weights(read, parts)
@@ -97,7 +97,9 @@ class TensorOpsBackend(Backend):
                 )
                 builder.function(each, inputs, states, partial(handles_of, function))
         builder.save(folder)
-        return references(self.asset, folder, name, functions, length)
+        blobs = references(self.asset, folder, name, functions, length)
+        holder = self.asset.files[-1]
+        return Assembled(blobs, holder, partial(weights.place, file=AssetFile(folder / holder)))
 
     def interpreter(self, folder: Path) -> Any:
         """What runs an asset on this machine; see executor.Interpreter."""

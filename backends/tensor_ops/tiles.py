@@ -43,3 +43,11 @@ def read_tiles(spec: WeightSpec, data: np.ndarray) -> Tiles:
             whole[at] = part.numpy().reshape(whole[at].shape)
     kept = (part.reshape(matrices, -1, part.shape[1])[:, :rows] for part in found)
     return Tiles(*(np.ascontiguousarray(part).reshape(*stack, rows, part.shape[2]) for part in kept))
+
+
+def packed(codes: np.ndarray) -> np.ndarray:
+    """int4 as vendors store it: two a byte, the first in the low half."""
+    digits = codes.reshape(-1).view(np.uint8) & 15
+    if digits.size % 2:
+        digits = np.append(digits, np.uint8(0))
+    return digits[0::2] | digits[1::2] << 4

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from llm_export.partition.backend import Read, Subgraph
-from llm_export.program.specs import WeightSpec
+from llm_export.program.specs import AssetWeight, WeightSpec
 
 from .emitter import BOOLEAN, FLOAT, INTEGER, Emitter, Tensor
 from .refusals import Refusal
@@ -18,6 +20,46 @@ from .tiles import Tiles, read_tiles
 DENSE = {torch.float32: FLOAT, torch.float16: "float16", torch.bfloat16: "bfloat16"}
 INTEGERS = {torch.int64: np.int64, torch.int32: np.int32}
 INT4_BITS = 4  # codes of so many bits or fewer are stored in 4
+PROBE_BYTES, SLAB_BYTES = 1 << 10, 1 << 20  # of constants that are looked for in a file, and of that at once
+
+
+class Form(NamedTuple):
+    """A constant with rows of a weight."""
+
+    dtype: str
+    data: Callable[[], np.ndarray]
+
+
+Forms = Mapping[str, Mapping[int, Form]]  # parts of a weight, by the first rows of their pieces
+
+
+class AssetFile:
+    """The file of an asset, in which constants are looked for by what they hold."""
+
+    def __init__(self, path: Path):
+        self._path, self._bytes, self._end = path, path.stat().st_size, 0
+
+    def find(self, data: np.ndarray) -> int | None:
+        """Where the bytes of data begin. Constants mostly follow each other as functions use them."""
+        wanted = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        for start, end in ((self._end, self._bytes), (0, self._end)):
+            at = start
+            while (at := self._next(wanted[:PROBE_BYTES].tobytes(), at, end)) is not None:
+                if np.array_equal(self._read(at, len(wanted)), wanted):
+                    self._end = at + len(wanted)
+                    return at
+                at += 1
+        return None
+
+    def _next(self, probe: bytes, start: int, end: int) -> int | None:
+        for first in range(start, end, SLAB_BYTES):
+            found = self._read(first, SLAB_BYTES + len(probe)).tobytes().find(probe)
+            if found >= 0:
+                return first + found
+        return None
+
+    def _read(self, start: int, count: int) -> np.ndarray:
+        return np.fromfile(self._path, np.uint8, count, offset=start)
 
 
 class Weights:
@@ -29,6 +71,7 @@ class Weights:
     def __init__(self, read: Read | None = None, parts: Sequence[Subgraph] = ()):
         self._read = read
         self._tiles = functools.lru_cache(maxsize=1)(self._unpacked)
+        self._forms: dict[WeightSpec, dict[str, dict[int, Form]]] = {}
 
     def dense(self, emitter: Emitter, spec: WeightSpec) -> Tensor:
         """All of a weight, as float32, int32 or bool."""
@@ -70,8 +113,49 @@ class Weights:
         """How floats are stored: their dtype there, and what gives them."""
         return DENSE[spec.dtype], lambda: self._bytes(spec)
 
-    def _stored(self, emitter: Emitter, spec: WeightSpec, part: str, dtype: str, data, shape=None) -> Tensor:
-        name = ".".join(filter(None, (spec.name, "transposed" if spec.transpose else "", part)))
+    def place(self, spec: WeightSpec, file: AssetFile) -> AssetWeight:
+        """Where an asset that was saved holds a weight. Cost: reads the weight, and the asset's file where it is not"""
+        forms = self._forms.get(spec, {})
+        found = self._dense_place(spec, forms, file) if spec.bits == 0 else self._tiles_place(spec, forms, file)
+        return found or AssetWeight(rest=self._bytes(spec).tobytes())
+
+    def saved(self, dtype: str, data: np.ndarray) -> np.ndarray:
+        """What the asset's file has of the data of a constant."""
+        return data
+
+    def _dense_place(self, spec: WeightSpec, forms: Forms, file: AssetFile) -> AssetWeight | None:
+        places = self._found(forms, "", file)
+        content = [form.data().reshape(-1).view(np.uint8) for form in forms.get("", {}).values()]
+        same = places and np.array_equal(np.concatenate(content), self._bytes(spec))
+        return AssetWeight("dense", places) if same else None
+
+    def _tiles_place(self, spec: WeightSpec, forms: Forms, file: AssetFile) -> AssetWeight | None:
+        part = "halves" if "halves" in forms else "codes"
+        codes, multipliers, scales = (self._found(forms, each, file) for each in (part, "multipliers", "scales"))
+        if not codes or not scales:
+            return None
+        layout = next(iter(forms["codes"].values())).dtype if part == "codes" else part
+        if multipliers:
+            return AssetWeight(layout, codes, multipliers, scales)
+        tiles = self._tiles(spec)
+        with np.errstate(all="ignore"):
+            derived = np.rint(tiles.multipliers.astype(np.float32) * tiles.scales / tiles.scales)
+        if not np.array_equal(derived, tiles.multipliers):
+            return None
+        return AssetWeight(layout, codes, (), scales, tiles.scales.tobytes())
+
+    def _found(self, forms: Forms, part: str, file: AssetFile) -> tuple[int, ...]:
+        """Offsets of the pieces of a part; empty: one of them is not there."""
+        places = [file.find(self.saved(form.dtype, form.data())) for _, form in sorted(forms.get(part, {}).items())]
+        return () if None in places else tuple(places)  # type: ignore[arg-type]
+
+    def _stored(
+        self, emitter: Emitter, spec: WeightSpec, part: str, dtype: str, data, shape=None, first: int | None = None
+    ) -> Tensor:
+        """first: row of a piece of the part"""
+        self._forms.setdefault(spec, {}).setdefault(part, {})[first or 0] = Form(dtype, data)
+        piece = "" if first is None else f"{part or 'rows'}{first}"
+        name = ".".join(filter(None, (spec.name, "transposed" if spec.transpose else "", piece or part)))
         return emitter.stored(name, spec.shape if shape is None else shape, dtype, data)
 
     def _bytes(self, spec: WeightSpec) -> np.ndarray:

@@ -8,9 +8,11 @@ relative to the largest logit (docs/quantization.md, "The check").
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,12 +71,19 @@ def choose_mode(mode: str | None, weights: dict[str, WeightSpec]) -> str:
 
 
 def check_targets(
-    path: Path, names: Sequence[str], oracle: Oracle, prompts: Sequence[Prompt], mode: str, max_length: int, opened=None
+    path: Path,
+    names: Sequence[str],
+    oracle: Oracle,
+    prompts: Sequence[Prompt],
+    mode: str,
+    max_length: int,
+    opened: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[CheckResult, list[str]]:
     """Compares every target that works on this machine with the oracle; the CPU's, if there is one, gives the result.
 
     path: the file   prompts: of one length   max_length: no sequence gets longer than this
-    opened: the file as a backend runs it that the runner does not have here, with sessions like the runner's
+    opened: models of targets that the runner does not have here or does not find by the file alone, with sessions like
+        the runner's
     Returns: the result, and a note for each that could not be checked
     Errors: CheckError if they disagree; BackendError if none could be checked
     Cost: one pass of the oracle, len(prompts) short sessions of the runner for each target
@@ -87,7 +96,7 @@ def check_targets(
     for name in sorted(names, key=lambda name: name != CPU):
         try:
             # What a backend keeps of the unfinished file goes with it: `replacing` removes it, MOTE_CACHE_DIR or not.
-            model = opened or Model.load(path, backend=name, cache_dir=path.parent)
+            model = opened.get(name) or Model.load(path, backend=name, cache_dir=path.parent)
         except BackendError as error:
             notes.append(f"not checked on {name}: {error}")
             if len(notes) == len(names):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,8 +11,14 @@ from llm_export.errors import ArgumentError, ProgramError
 from llm_export.partition import Partitioned
 from llm_export.partition.backend import Backend, Read
 from llm_export.partition.targets import Target
-from llm_export.program.instructions import LoweredMethod, Program
-from llm_export.program.replacement import replacing_folder
+from llm_export.program.flat import weight_offsets
+from llm_export.program.instructions import CPU, LoweredMethod
+from llm_export.program.replacement import replacing, replacing_folder
+from llm_export.program.specs import AssetWeights, WeightSpec
+from llm_export.program.writer import write_segment
+
+# Of weights that an asset holds in no form that the CPU's can be made of: more of them would be there twice.
+MOST_REST_BYTES, MOST_REST_SHARE = 1 << 16, 0.02
 
 
 @dataclass(frozen=True)
@@ -38,47 +44,78 @@ def making_asset(maker: Backend | None, path: Path) -> Iterator[Asset | None]:
 def asset_maker(targets: Sequence[Target]) -> Backend | None:
     """The backend that makes an asset, if one does.
 
-    Errors: ArgumentError if others are to run the file too: they would need the weights a second time
+    Errors: ArgumentError if others than the CPU are to run the file too: they would need the weights a second time
     """
     makers = [backend for target in targets for backend in target.backends if backend.asset_suffix]
-    if makers and (len(targets) > 1 or len(targets[0].backends) > 1):
-        ways = ",".join(target.name for target in targets)
+    others = [target for target in targets if target.backends and target.backends != tuple(makers)]
+    if makers and others:
+        ways, name = ",".join(target.name for target in targets), makers[0].name
         raise ArgumentError(
-            f"backend = '{ways}': {makers[0].name} keeps the weights in an asset of its own, so the others would need "
-            f"them a second time: must be {makers[0].name} alone, and another file for the others"
+            f"backend = '{ways}': {name} keeps the weights in an asset of its own, so the others would need them a "
+            f"second time: must be {name},cpu or {name} alone, and another file for the others"
         )
     return makers[0] if makers else None
 
 
 def assemble(partitioned: Partitioned, asset: Asset, read: Read, context_length: int) -> Partitioned:
-    """Makes the asset; the file keeps the weights that the CPU reads.
+    """Makes the asset; the file keeps the weights that the CPU reads, or says where in the asset they are.
 
     context_length: positions that the model can see
-    Errors: ProgramError if the backend does not take all instructions, or the CPU reads a weight of the asset too
+    Errors: ProgramError if the backend does not take all instructions, or the CPU reads a weight of the asset in the
+        backend's own target, or one that the asset holds in another form
     """
     program, maker = partitioned.program, asset.maker
     _check_whole(partitioned, maker)
-    kept = sorted({value.weight for method in program.methods for value in method.values if value.weight >= 0})
-    inside = {value.weight for part in partitioned.parts for value in part.method.values if value.weight >= 0}
-    twice = [program.weights[index] for index in kept if index in inside and program.weights[index].bits]
+    beside = _read_by(method for method in program.methods if method.target == maker.name)
+    inside = _read_by(part.method for part in partitioned.parts)
+    twice = [program.weights[index] for index in beside if index in inside and program.weights[index].bits]
     if twice:
-        raise ProgramError(
-            f"{maker.name}: the CPU reads '{twice[0].name}' too, so a file and its asset would hold it twice: "
-            "mote export --backend cpu makes a file of the whole model"
-        )
-    blobs = maker.assemble(partitioned.parts, read, asset.folder, asset.path.name, context_length)
-    delegates = [replace(spec, blob=blob) for spec, blob in zip(program.delegates, blobs, strict=True)]
+        raise _twice(maker, twice[0])
+    kept = _read_by(program.methods)
     number = {old: new for new, old in enumerate(kept)}
-    return replace(
-        partitioned,
-        program=Program(
-            [_renumbered(method, number) for method in program.methods],
-            program.states,
-            [program.weights[index] for index in kept],
-            program.constants,
-            delegates,
-        ),
+    weights, places = [program.weights[index] for index in kept], None
+    if any(method.target == CPU for method in program.methods):
+        blobs, places = _shared(partitioned, asset, weights, read, context_length)
+    else:
+        blobs = maker.assemble(partitioned.parts, read, asset.folder, asset.path.name, context_length).blobs
+    reduced = replace(
+        program,
+        methods=[_renumbered(method, number) for method in program.methods],
+        weights=weights,
+        delegates=[replace(spec, blob=blob) for spec, blob in zip(program.delegates, blobs, strict=True)],
+        asset=places,
     )
+    return replace(partitioned, program=reduced)
+
+
+def _read_by(methods: Iterable[LoweredMethod]) -> list[int]:
+    """The weights that methods read, delegates aside."""
+    return sorted({value.weight for method in methods for value in method.values if value.weight >= 0})
+
+
+def _twice(maker: Backend, spec: WeightSpec) -> ProgramError:
+    return ProgramError(
+        f"{maker.name}: the CPU reads '{spec.name}' too, so a file and its asset would hold it twice: "
+        "mote export --backend cpu makes a file of the whole model"
+    )
+
+
+def _shared(
+    partitioned: Partitioned, asset: Asset, weights: Sequence[WeightSpec], read: Read, context_length: int
+) -> tuple[list[bytes], AssetWeights]:
+    """Makes an asset whose weights serve the CPU too. Each is quantized once, to a file that goes again."""
+    maker, name = asset.maker, asset.path.name
+    with replacing(asset.path.with_suffix(".tiles"), stays=lambda new: True) as tiles:
+        checksum, stored = write_segment(tiles, weights, read)
+        there = set(weights)
+        either = lambda spec: stored(spec) if spec in there else read(spec)  # noqa: E731
+        made = maker.assemble(partitioned.parts, either, asset.folder, name, context_length)
+        places = tuple(made.place(spec) for spec in weights)
+        heavy = next((s for s, place in zip(weights, places, strict=True) if len(place.rest) > MOST_REST_BYTES), None)
+        file_bytes = (asset.folder / made.file).stat().st_size
+        if heavy is not None and sum(len(place.rest) for place in places) > MOST_REST_SHARE * file_bytes:
+            raise _twice(maker, heavy)
+        return made.blobs, AssetWeights(f"{name}/{made.file}", file_bytes, places, weight_offsets(weights)[1], checksum)
 
 
 def _check_whole(partitioned: Partitioned, maker: Backend) -> None:

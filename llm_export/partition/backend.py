@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from llm_export.program.instructions import LoweredMethod
-from llm_export.program.specs import StateSpec, WeightSpec
+from llm_export.program.specs import AssetWeight, StateSpec, WeightSpec
 
 Read = Callable[[WeightSpec], Iterable]  # the stored bytes of a weight, in chunks
 
@@ -78,6 +78,19 @@ class Subgraph:
 
 
 @dataclass(frozen=True)
+class Assembled:
+    """What `assemble` made.
+
+    blobs: of each part, which refer to the asset   file: that holds the weights, from the asset's folder
+    place: where a weight lies in it
+    """
+
+    blobs: list[bytes]
+    file: str
+    place: Callable[[WeightSpec], AssetWeight]
+
+
+@dataclass(frozen=True)
 class Blob:
     """What a backend made of a subgraph.
 
@@ -119,8 +132,8 @@ class Backend(ABC):
 
     def assemble(
         self, parts: Sequence[Subgraph], read: Read, folder: Path, name: str, context_length: int
-    ) -> list[bytes]:
-        """Makes the asset, a new folder, of all parts of a program; gives the blob of each, which refers to it.
+    ) -> Assembled:
+        """Makes the asset, a new folder, of all parts of a program.
 
         name: that the folder will have beside the file   context_length: positions that the model can see
         """

@@ -30,7 +30,7 @@ from llm_export.program.instructions import (
     Value,
     storage_roots,
 )
-from llm_export.program.specs import StateSpec, TileScales, WeightSpec
+from llm_export.program.specs import AssetWeights, StateSpec, TileScales, WeightSpec
 
 DTYPES = {
     torch.float32: fb.DType.float32,
@@ -48,6 +48,11 @@ STATE_KINDS = {"kv_cache": fb.StateKind.kv_cache, "recurrent": fb.StateKind.recu
 SEGMENT_KINDS = {
     "weights": fb.SegmentKind.weights, "tokenizer": fb.SegmentKind.tokenizer,
     "chat_template": fb.SegmentKind.chat_template, "delegates": fb.SegmentKind.delegates,
+    "asset_rest": fb.SegmentKind.asset_rest,
+}  # fmt: skip
+ASSET_LAYOUTS = {
+    "dense": fb.AssetLayout.dense, "int8": fb.AssetLayout.int8, "int4": fb.AssetLayout.int4,
+    "halves": fb.AssetLayout.halves,
 }  # fmt: skip
 FILE_IDENTIFIER = b"MOTP"
 
@@ -98,6 +103,7 @@ def build(planned: MemoryPlan, metadata: Metadata, segments: Sequence[SegmentRec
     program.generationConfig = metadata.generation_config
     program.check = _check(metadata.check) if metadata.check else None
     program.embedding = metadata.embedding or None
+    program.asset = _asset(planned.program.asset) if planned.program.asset else None
     builder = flatbuffers.Builder(1 << 16)
     builder.Finish(program.Pack(builder), file_identifier=FILE_IDENTIFIER)
     return bytes(builder.Output())
@@ -111,6 +117,11 @@ def weight_offsets(weights: Sequence[WeightSpec]) -> tuple[list[int], int]:
 def delegate_offsets(delegates: Sequence[DelegateSpec]) -> tuple[list[int], int]:
     """Offset of each blob in the delegates segment, and the bytes of the segment."""
     return _offsets(len(spec.blob) for spec in delegates)
+
+
+def rest_offsets(asset: AssetWeights) -> tuple[list[int], int]:
+    """Offset of what the asset does not hold of each weight in its segment, and the bytes of the segment."""
+    return _offsets(len(weight.rest) for weight in asset.weights)
 
 
 def _offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
@@ -191,6 +202,18 @@ def _weight(spec: WeightSpec, offset: int) -> fb.WeightT:
     )  # fmt: skip
     weight.sourceRows = list(spec.source_rows) or None
     return weight
+
+
+def _asset(asset: AssetWeights) -> fb.AssetT:
+    offsets, _ = rest_offsets(asset)
+    weights = [
+        _table(
+            fb.AssetWeightT, layout=ASSET_LAYOUTS[weight.layout], pieces=list(weight.pieces),
+            multipliers=list(weight.multipliers) or None, scales=list(weight.scales) or None, rest=offset,
+        )
+        for weight, offset in zip(asset.weights, offsets, strict=True)
+    ]  # fmt: skip
+    return _table(fb.AssetT, bytes=asset.bytes, weights=weights)
 
 
 def _delegate(spec: DelegateSpec, offset: int) -> fb.DelegateT:

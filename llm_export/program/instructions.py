@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from llm_export.program.specs import StateSpec, WeightSpec
+from llm_export.program.specs import AssetWeights, StateSpec, WeightSpec
 
 
 @dataclass(frozen=True, order=True)
@@ -143,6 +143,7 @@ class Program:
     weights: list[WeightSpec]
     constants: dict[str, torch.Tensor]
     delegates: list[DelegateSpec] = field(default_factory=list)
+    asset: AssetWeights | None = None  # what the weights are made of, where an asset holds them
 
 
 @dataclass(frozen=True)

@@ -104,3 +104,33 @@ class WeightSpec:
     @property
     def name(self) -> str:
         return "+".join(self.sources)
+
+
+@dataclass(frozen=True)
+class AssetWeight:
+    """Where a weight lies in the file of an asset; fields as in schema.fbs.
+
+    rest: what the asset does not hold, in the program's file: all of the weight where there are no pieces, the scales
+        of rows where there are no multipliers
+    """
+
+    layout: str = "dense"  # or "int8", "int4", "halves"
+    pieces: tuple[int, ...] = ()
+    multipliers: tuple[int, ...] = ()
+    scales: tuple[int, ...] = ()
+    rest: bytes = b""
+
+
+@dataclass(frozen=True)
+class AssetWeights:
+    """What the weights of a program are made of when the CPU first needs them.
+
+    file: of the asset, from the program's folder   bytes: of that file   weights: one for each of the program's
+    weights_bytes, checksum: of the weights segment that they make
+    """
+
+    file: str
+    bytes: int
+    weights: tuple[AssetWeight, ...]
+    weights_bytes: int
+    checksum: int

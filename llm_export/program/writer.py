@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from llm_export.errors import FileError, ProgramError
 from llm_export.pieces import PieceWriter
-from llm_export.program.flat import SegmentRecord, build, delegate_offsets, parse, weight_offsets
+from llm_export.program.flat import SegmentRecord, build, delegate_offsets, parse, rest_offsets, weight_offsets
 from llm_export.program.formats import stored_bytes
 from llm_export.program.header import HEADER_BYTES, MAGIC, VERSION, Header
 from llm_export.program.instructions import MemoryPlan, Metadata
@@ -29,13 +31,15 @@ def write_program(
     """Writes a program file: to a name that `replacing` gives, if the file shall appear whole or not at all.
 
     weight_bytes: gives a weight's stored bytes in chunks, formats.stored_bytes(spec) in all; called once for each
-        weight, in order
+        weight, in order; not for a program whose asset holds them
     weights_file: where the weights go instead, a `.motew` file in the folder of the program; one that has the same
         weights stays as it is. Errors: FileError if it has others
     Returns: the size of the file. Cost: memory for one chunk
     """
-    weights = _weights(planned, weight_bytes)
+    weights = _weights(planned.program.weights, weight_bytes)
     elsewhere = _write_weights(weights_file, weights) if weights_file is not None else None
+    if (asset := planned.program.asset) is not None:
+        elsewhere = SegmentRecord("weights", SEGMENT_ALIGNMENT, asset.weights_bytes, asset.checksum, asset.file)
     with PieceWriter(path) as file:
         segments = _SegmentWriter(file, planned, metadata)
         segments.write(elsewhere or weights)
@@ -97,9 +101,20 @@ def _write_chunks(file: PieceWriter, chunks: Iterable[Chunk]) -> int:
     return checksum
 
 
-def _weights(planned: MemoryPlan, weight_bytes: WeightBytes) -> Iterator[Chunk]:
+def write_segment(path: Path, weights: Sequence[WeightSpec], weight_bytes: WeightBytes) -> tuple[int, WeightBytes]:
+    """Writes a weights segment to a file of its own.
+
+    Returns: its CRC-32, and what gives the bytes of a weight from there while the file exists
+    """
+    with PieceWriter(path) as file:
+        checksum = _write_chunks(file, _weights(weights, weight_bytes))
+    offsets, _ = weight_offsets(weights)
+    places = dict(zip(weights, offsets, strict=True))
+    return checksum, lambda spec: [np.fromfile(path, np.uint8, stored_bytes(spec), offset=places[spec])]
+
+
+def _weights(weights: Sequence[WeightSpec], weight_bytes: WeightBytes) -> Iterator[Chunk]:
     """Gives the bytes of the weights segment."""
-    weights = planned.program.weights
     offsets, _ = weight_offsets(weights)
     position = 0
     for spec, offset in zip(weights, offsets, strict=True):
@@ -148,6 +163,7 @@ class _SegmentWriter:
             "tokenizer": [self.metadata.tokenizer],
             "chat_template": [self.metadata.chat_template],
             "delegates": self._blobs(),
+            "asset_rest": self._rest(),
         }
         others = {kind: chunks for kind, chunks in others.items() if any(chunks)}
         # Numbers have a fixed width, so a program with other numbers in its segments has the same size.
@@ -181,12 +197,20 @@ class _SegmentWriter:
 
     def _blobs(self) -> list[bytes]:
         delegates = self.planned.program.delegates
-        offsets, _ = delegate_offsets(delegates)
-        chunks, position = [], 0
-        for spec, offset in zip(delegates, offsets, strict=True):
-            chunks += [bytes(offset - position), spec.blob]
-            position = offset + len(spec.blob)
-        return chunks
+        return _placed([spec.blob for spec in delegates], delegate_offsets(delegates)[0])
+
+    def _rest(self) -> list[bytes]:
+        asset = self.planned.program.asset
+        return _placed([weight.rest for weight in asset.weights], rest_offsets(asset)[0]) if asset else []
+
+
+def _placed(parts: Sequence[bytes], offsets: Sequence[int]) -> list[bytes]:
+    """Parts with zeros between them."""
+    chunks, position = [], 0
+    for part, offset in zip(parts, offsets, strict=True):
+        chunks += [bytes(offset - position), part]
+        position = offset + len(part)
+    return chunks
 
 
 def _next_page(offset: int) -> int:

@@ -89,7 +89,7 @@ class Model {
   }
 
   uint64_t file_bytes() const { return bound_->file().file_bytes().size(); }
-  uint64_t weight_bytes() const { return bound_->verified().segment(fb::SegmentKind::weights).size(); }
+  uint64_t weight_bytes() const { return find_segment(program(), fb::SegmentKind::weights)->bytes(); }
   // Errors: kInvalidProgram naming the segment whose checksum is wrong. Cost: reads the whole file.
   Status check_segments() const;
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/parts.h"
+#include "runner/program/asset_weights.h"
 #include "runner/program/delegates.h"
 #include "runner/program/invocation.h"
 #include "runner/program/program.h"
@@ -74,6 +75,15 @@ Status check_calls(const Bound& bound, uint32_t index) {
   if (max > min) MOTE_RETURN_IF_ERROR(invocation.prepare(min + 1, nullptr, 1));
   if (max > min + 1 && max <= kLargestCheckedTokens) return invocation.prepare(max, nullptr, 1);
   return {};
+}
+
+// Whether kernels or delegates of a verified method read weights.
+bool reads_weights(const fb::Program& program, const fb::Method& method) {
+  const auto is_weight = [](const fb::Value* value) { return value->kind() == fb::ValueKind::weight; };
+  if (std::ranges::any_of(*method.values(), is_weight)) return true;
+  return program.delegates() != nullptr && std::ranges::any_of(*program.delegates(), [](const fb::Delegate* each) {
+           return each->weights()->size() > 0;
+         });
 }
 
 // For each state, whether the instructions of a verified method name it.
@@ -167,6 +177,14 @@ Status Bound::find_used_states() {
   return {};
 }
 
+// What is only described needs none.
+Status Bound::make_weights(const BindOptions& options) {
+  const auto reads = [&](const Method& method) { return reads_weights(program(), *method.method); };
+  if (verified_->has_weights() || options.purpose == Purpose::kDescribe || std::ranges::none_of(methods_, reads))
+    return {};
+  return load_asset_weights(*verified_, options);
+}
+
 bool Bound::has_delegate_state() const {
   return std::ranges::any_of(backends_, [](const LoadedBackend& backend) { return backend.program->has_state(); });
 }
@@ -188,9 +206,12 @@ Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verifi
   bound->target_ = target_of(*bound->methods_.front().method);
   for (const fb::State* state : *bound->program().states()) bound->state_shapes_.push_back(shape_of(*state));
   for (Bound::Method& method : bound->methods_) MOTE_RETURN_IF_ERROR(find_ops(*bound, *method.method, method.ops));
+  MOTE_RETURN_IF_ERROR(report(options.progress, 0.0));
+  MOTE_RETURN_IF_ERROR(bound->make_weights(options));
   for (uint32_t i = 0; i < bound->num_methods(); ++i) {
     MOTE_RETURN_IF_ERROR(report(options.progress, 0.0));
-    MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
+    if (bound->verified().has_weights() || !reads_weights(bound->program(), bound->method(i)))
+      MOTE_RETURN_IF_ERROR(check_calls(*bound, i));
   }
   MOTE_RETURN_IF_ERROR(bound->load_backends(options));
   if (options.purpose == Purpose::kDescribe) return std::shared_ptr<const Bound>(bound);

@@ -87,17 +87,25 @@ std::vector<std::span<const std::byte>> Mapped::mapped_pages() const {
 
 Status Mapped::check_readable() const {
   MOTE_RETURN_IF_ERROR(file_.check_readable());
-  return weights_ ? weights_->check_readable() : Status();
+  return weights_file() != nullptr ? weights_file()->check_readable() : Status();
 }
 
 void Mapped::evict() const {
   file_.evict();
-  if (weights_) weights_->evict();
+  if (weights_file() != nullptr) weights_file()->evict();
 }
 
 Status Mapped::check_unchanged() const {
   MOTE_RETURN_IF_ERROR(file_.check_unchanged());
-  return weights_ ? weights_->check_unchanged() : Status();
+  return weights_file() != nullptr ? weights_file()->check_unchanged() : Status();
+}
+
+Status Mapped::require_weights_file(const std::function<Result<SourceBytes>()>& make) const {
+  const std::lock_guard lock(weights_->making);
+  if (weights_file() != nullptr) return {};
+  MOTE_ASSIGN(SourceBytes made, make());
+  weights_->add(std::move(made));
+  return {};
 }
 
 Result<Mapped> map(const Source& source, LoadMode mode, const Progress& progress) {

@@ -1,9 +1,12 @@
 // First stage of loading: a .mote file in memory, its header checked.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,7 +32,8 @@ Result<FileSizes> file_sizes(const std::string& name, std::span<const std::byte>
 
 // Owns the bytes of one .mote file, of its weights where they are in a file of their own, and a private copy of the
 // flatbuffer, so that what `verify` proved of the program stays true even if another process writes to the file. Thread
-// safety: immutable. Lifetime: spans live as long as the Mapped that gave them, moves included.
+// safety: immutable, but for weights that are made later, which any thread may ask for. Lifetime: spans live as long as
+// the Mapped that gave them, moves included.
 class Mapped {
  public:
   const std::string& name() const { return file_.name(); }  // the path, or what the source says, for messages
@@ -43,9 +47,11 @@ class Mapped {
   // The flatbuffer, 64-byte aligned.
   std::span<const std::byte> program_bytes() const { return {program_.get(), program_bytes_}; }
 
-  // nullptr: the weights are in the file.
-  const SourceBytes* weights_file() const { return weights_ ? &*weights_ : nullptr; }
-  void add_weights_file(SourceBytes weights) { weights_ = std::move(weights); }
+  // nullptr: the weights are in the file, or not made yet.
+  const SourceBytes* weights_file() const { return weights_->ready.load(); }
+  void add_weights_file(SourceBytes weights) { weights_->add(std::move(weights)); }
+  // The weights file, made by the first call that succeeds; others wait for it. Errors: those of `make`.
+  Status require_weights_file(const std::function<Result<SourceBytes>()>& make) const;
 
   // Those of SourceBytes, of both files.
   Status check_unchanged() const;
@@ -57,8 +63,15 @@ class Mapped {
   explicit Mapped(SourceBytes file) : file_(std::move(file)) {}
   Status read_program();
 
+  struct WeightsFile {
+    std::mutex making;
+    std::optional<SourceBytes> bytes;
+    std::atomic<const SourceBytes*> ready = nullptr;
+    void add(SourceBytes weights) { ready = &bytes.emplace(std::move(weights)); }
+  };
+
   SourceBytes file_;
-  std::optional<SourceBytes> weights_;
+  std::unique_ptr<WeightsFile> weights_ = std::make_unique<WeightsFile>();
   AlignedMemory program_;
   size_t program_bytes_ = 0;
 };

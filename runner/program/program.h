@@ -86,6 +86,7 @@ class Bound {
   friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
                                                    const BindOptions& options);
   explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
+  Status make_weights(const BindOptions& options);
   Status load_backends(const BindOptions& options);
   Status find_used_states();
 

@@ -64,6 +64,8 @@ struct LiveRange {
 
 // Everything of the program but its methods: segments, weights, states, golden samples, provenance, vocabulary.
 Status verify_tables(const Path& file, const Mapped& mapped, const fb::Program& program);
+// The places of weights in an asset, if there is one; verify_tables has taken the weights.
+Status verify_asset(const Path& file, const fb::Program& program);
 // One method: values, instructions, definitions before uses, its memory plan.
 Status verify_method(const Path& path, const fb::Program& program, const fb::Method& method);
 // Checks the states of a head for multi-token prediction.

@@ -19,11 +19,19 @@ inline constexpr int64_t kMaxTokens = int64_t{1} << 20;
 // The scales of a weight's tiles; its codebook is that of the file.
 TileScales tile_scales(const fb::Weight& weight);
 
+// nullptr: the file has none of this kind.
+const fb::Segment* find_segment(const fb::Program& program, fb::SegmentKind kind);
+
 // A program that was verified; only `verify` makes one. Thread safety: immutable.
 class Verified {
  public:
   const Mapped& file() const { return mapped_; }
   const fb::Program& program() const { return *program_; }
+
+  // Whether the weights are there; if not, load_asset_weights makes them, and until then their bytes are empty.
+  bool has_weights() const;
+  // Where the file is that the program names, if it is not beside it.
+  const WeightsFrom& weights_from() const { return weights_from_; }
 
   // The bytes of a segment; empty if the file has none of this kind.
   std::span<const std::byte> segment(fb::SegmentKind kind) const;
@@ -39,10 +47,12 @@ class Verified {
 
  private:
   friend Result<Verified> verify(Mapped mapped, const WeightsFrom& weights);
-  Verified(Mapped mapped, const fb::Program* program) : mapped_(std::move(mapped)), program_(program) {}
+  Verified(Mapped mapped, const fb::Program* program, WeightsFrom weights_from)
+      : mapped_(std::move(mapped)), program_(program), weights_from_(std::move(weights_from)) {}
 
   Mapped mapped_;
   const fb::Program* program_;
+  WeightsFrom weights_from_;
 };
 
 // The methods that generate text, of which a target has all or none, the one that gives embeddings, and that of a head
@@ -63,8 +73,8 @@ std::vector<std::string_view> targets_of(const fb::Program& program);
 // Cost: O(program bytes).
 Result<Verified> verify(Mapped mapped, const WeightsFrom& weights = {});
 
-// Checks the checksums of all segments. Errors: kInvalidProgram naming the segment, kFileChanged. Cost: reads the whole
-// file, and that of the weights.
+// Checks the checksums of all segments that are there. Errors: kInvalidProgram naming the segment, kFileChanged. Cost:
+// reads the whole file, and that of the weights.
 Status check_segments(const Verified& verified);
 
 }  // namespace mote

@@ -15,14 +15,9 @@ constexpr uint32_t kMaxMethods = 64;
 constexpr uint32_t kMaxDepth = 32;
 constexpr uint32_t kMaxTables = 1'000'000;
 
-const fb::Segment* find_segment(const fb::Program& program, fb::SegmentKind kind) {
-  for (const fb::Segment* segment : *program.segments()) {
-    if (segment->kind() == kind) return segment;
-  }
-  return nullptr;
-}
-
+// Empty: they are not made yet.
 std::span<const std::byte> bytes_of(const Mapped& mapped, const fb::Segment& segment) {
+  if (segment.file() != nullptr && mapped.weights_file() == nullptr) return {};
   const std::span<const std::byte> file =
       segment.file() == nullptr ? mapped.file_bytes() : mapped.weights_file()->bytes();
   return file.subspan(static_cast<size_t>(segment.offset()), static_cast<size_t>(segment.bytes()));
@@ -75,6 +70,13 @@ Status check_dim(const Path& path, const fb::Dim& dim, const TokenRange& range, 
 
 int64_t evaluate(const fb::Dim& dim, int64_t tokens) { return dim.tokens() * tokens + dim.constant(); }
 
+const fb::Segment* find_segment(const fb::Program& program, fb::SegmentKind kind) {
+  for (const fb::Segment* segment : *program.segments()) {
+    if (segment->kind() == kind) return segment;
+  }
+  return nullptr;
+}
+
 std::span<const std::byte> Verified::segment(fb::SegmentKind kind) const {
   const fb::Segment* segment = find_segment(*program_, kind);
   return segment == nullptr ? std::span<const std::byte>() : bytes_of(mapped_, *segment);
@@ -95,9 +97,12 @@ TileScales tile_scales(const fb::Weight& weight) {
 
 std::span<const std::byte> Verified::weight(uint32_t index) const {
   const fb::Weight* weight = program_->weights()->Get(index);
+  if (!has_weights()) return {};
   return segment(fb::SegmentKind::weights)
       .subspan(static_cast<size_t>(weight->offset()), static_cast<size_t>(weight->bytes()));
 }
+
+bool Verified::has_weights() const { return program_->asset() == nullptr || mapped_.weights_file() != nullptr; }
 
 Tensor Verified::weight_tensor(uint32_t index) const {
   const fb::Weight& weight = *program_->weights()->Get(index);
@@ -144,19 +149,21 @@ Result<Verified> verify(Mapped mapped, const WeightsFrom& weights) try {
   const fb::Program* program = fb::GetProgram(buffer);
   MOTE_RETURN_IF_ERROR(add_weights_file(mapped, *program, weights));
   MOTE_RETURN_IF_ERROR(verify_tables(file, mapped, *program));
+  MOTE_RETURN_IF_ERROR(verify_asset(file, *program));
   if (program->methods()->size() > kMaxMethods)
     return invalid(file, "has %u methods: must have at most %u", program->methods()->size(), kMaxMethods);
   for (uint32_t i = 0; i < program->methods()->size(); ++i) {
     MOTE_RETURN_IF_ERROR(verify_method(Path{&file, "methods", i}, *program, *program->methods()->Get(i)));
   }
   MOTE_RETURN_IF_ERROR(verify_method_set(file, *program));
-  return Verified(std::move(mapped), program);
+  return Verified(std::move(mapped), program, {.path = weights.path, .mode = weights.mode});
 } catch (const std::bad_alloc&) { return Status(Code::kOutOfMemory, "the system has no memory to verify the program"); }
 
 Status check_segments(const Verified& verified) {
   const Path file{nullptr, verified.file().name().c_str(), -1};
   const auto& segments = *verified.program().segments();
   for (uint32_t i = 0; i < segments.size(); ++i) {
+    if (segments[i]->kind() == fb::SegmentKind::weights && !verified.has_weights()) continue;
     const uint32_t checksum = crc32(bytes_of(verified.file(), *segments[i]));
     MOTE_RETURN_IF_ERROR(verified.file().check_readable());
     if (checksum == segments[i]->crc32()) continue;

@@ -11,6 +11,7 @@ namespace mote {
 namespace {
 
 constexpr int64_t kSegmentAlignment = 65536;
+constexpr size_t kNumSegmentKinds = static_cast<size_t>(fb::SegmentKind::MAX) + 1;
 constexpr int64_t kMaxFirstGapBytes = int64_t{64} << 20;
 constexpr int64_t kMaxStateWidth = 1 << 20;  // heads, head_dim
 constexpr uint32_t kMaxStates = 1 << 16;
@@ -30,7 +31,7 @@ Status check_padding(const Path& path, Bytes gap) {
 
 Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes, const fb::Program& program) {
   int64_t end = (Size(kHeaderBytes) + program_bytes).value();
-  bool seen[4] = {}, is_first = true;
+  bool seen[kNumSegmentKinds] = {}, is_first = true;
   for (uint32_t i = 0; i < program.segments()->size(); ++i) {
     const fb::Segment& segment = *program.segments()->Get(i);
     const Path path{&file, "segments", i};
@@ -72,10 +73,8 @@ Status check_segments_layout(const Path& file, Bytes bytes, size_t program_bytes
 }
 
 Size bytes_of_segment(const fb::Program& program, fb::SegmentKind kind) {
-  for (const fb::Segment* segment : *program.segments()) {
-    if (segment->kind() == kind) return segment->bytes();
-  }
-  return 0;
+  const fb::Segment* segment = find_segment(program, kind);
+  return segment == nullptr ? 0 : segment->bytes();
 }
 
 // Bytes of a weight with this shape, dtype, number of bits and group; invalid on overflow.

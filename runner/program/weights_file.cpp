@@ -1,6 +1,7 @@
 #include "runner/program/weights_file.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/path.h"
@@ -22,7 +23,6 @@ static_assert(sizeof(WeightsHeader) == 64);
 
 constexpr char kWeightsMagic[8] = {'M', 'O', 'T', 'W', '\r', '\n', '\x1a', '\n'};
 constexpr uint32_t kWeightsVersion = 1;
-constexpr uint64_t kWeightsOffset = 65536;
 constexpr std::string_view kEnding = ".motew";
 
 // The name may come from anybody: it must not lead out of the program's folder.
@@ -34,7 +34,24 @@ Status check_name(const Path& path, const flatbuffers::String& name) {
   return invalid(path, "= %s: must be a name that ends in .motew, of a file in the same folder", name.c_str());
 }
 
-Status check_header(const SourceBytes& file, const Mapped& program, const fb::Segment& segment) {
+// Of a file in a folder beside the program's.
+Status check_asset_name(const Path& path, const flatbuffers::String& name) {
+  MOTE_RETURN_IF_ERROR(check_text(path, name, kMaxNameBytes));
+  const std::string_view text = text_of(name);
+  bool is_good = text.find_first_of("\\:") == std::string_view::npos && text.find('/') != std::string_view::npos;
+  for (size_t begin = 0; begin <= text.size() && is_good;) {
+    const size_t end = std::min(text.find('/', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    is_good = !part.empty() && part != "." && part != "..";
+    begin = end + 1;
+  }
+  if (is_good) return {};
+  return invalid(path, "= %s: must be a path of names within a folder beside the file", name.c_str());
+}
+
+}  // namespace
+
+Status check_weights_header(const SourceBytes& file, const Mapped& program, const fb::Segment& segment) {
   const Path path{nullptr, file.name().c_str(), -1};
   WeightsHeader header{};
   if (file.bytes().size() < sizeof header)
@@ -64,16 +81,25 @@ Status check_header(const SourceBytes& file, const Mapped& program, const fb::Se
   return {};
 }
 
-// Where the file is. Errors: kInvalidArgument
-Result<std::string> place_of(const Mapped& mapped, const std::string& name, const WeightsFrom& from) {
-  if (!from.path.empty()) return from.path;
+std::array<std::byte, kHeaderBytes> weights_header(const fb::Segment& segment) {
+  WeightsHeader header{};
+  std::memcpy(header.magic, kWeightsMagic, sizeof kWeightsMagic);
+  header.version = kWeightsVersion;
+  header.header_bytes = sizeof header;
+  header.weights_bytes = segment.bytes();
+  header.file_bytes = kWeightsOffset + segment.bytes();
+  header.weights_crc32 = segment.crc32();
+  return std::bit_cast<std::array<std::byte, kHeaderBytes>>(header);
+}
+
+Result<std::string> place_of_weights(const Mapped& mapped, const fb::Segment& segment, const std::string& given) {
+  if (!given.empty()) return given;
+  const std::string name = segment.file()->str();
   MOTE_REQUIRE(mapped.has_path(), Code::kInvalidArgument,
                "%s: its weights are in %s: say where that is with the option weights_file", mapped.name().c_str(),
                name.c_str());
   return to_text(to_path(mapped.name()).parent_path() / to_path(name));
 }
-
-}  // namespace
 
 Status add_weights_file(Mapped& mapped, const fb::Program& program, const WeightsFrom& from) {
   const Path file{nullptr, mapped.name().c_str(), -1};
@@ -84,7 +110,9 @@ Status add_weights_file(Mapped& mapped, const fb::Program& program, const Weight
     const Path path{&file, "segments", i};
     if (segment->kind() != fb::SegmentKind::weights || weights != nullptr)
       return invalid(path, "file: only weights may be in another file, and only once");
-    MOTE_RETURN_IF_ERROR(check_name(Path{&path, "file", -1}, *segment->file()));
+    const Path name{&path, "file", -1};
+    MOTE_RETURN_IF_ERROR(program.asset() == nullptr ? check_name(name, *segment->file())
+                                                    : check_asset_name(name, *segment->file()));
     if (segment->offset() != kWeightsOffset)
       return invalid(path, "offset = %llu: must be %llu, where the weights of a .motew file begin",
                      static_cast<unsigned long long>(segment->offset()),
@@ -97,12 +125,13 @@ Status add_weights_file(Mapped& mapped, const fb::Program& program, const Weight
                  mapped.name().c_str());
     return {};
   }
-  MOTE_ASSIGN(const std::string place, place_of(mapped, weights->file()->str(), from));
+  if (program.asset() != nullptr) return {};
+  MOTE_ASSIGN(const std::string place, place_of_weights(mapped, *weights, from.path));
   Result<SourceBytes> taken = SourceBytes::take(place, from.mode, from.progress);
   if (!taken.ok())
     return Status(taken.status().code(),
                   format("%s (the weights of %s)", taken.status().message().c_str(), mapped.name().c_str()));
-  const Status checked = check_header(*taken, mapped, *weights);
+  const Status checked = check_weights_header(*taken, mapped, *weights);
   MOTE_RETURN_IF_ERROR(taken->check_readable());  // says more than that zeros are no header
   MOTE_RETURN_IF_ERROR(checked);
   mapped.add_weights_file(std::move(*taken));

@@ -205,6 +205,7 @@ void change_delegate(fb::DelegateT& delegate, Random& random) {
 }
 
 void change_program(fb::ProgramT& program, Random& random) {
+  if (program.asset != nullptr && below(random, 4) == 0) change_asset(*program.asset, random);
   switch (below(random, 18)) {
     case 0:
       if (fb::WeightT* weight = pick(program.weights, random)) change_weight(*weight, random);
@@ -262,6 +263,19 @@ void damage(Bytes& file, size_t at, Random& random) {
 }
 
 }  // namespace
+
+void change_asset(fb::AssetT& asset, Random& random) {
+  fb::AssetWeightT* weight = pick(asset.weights, random);
+  if (weight == nullptr || below(random, 8) == 0) return change(asset.bytes, random);
+  const auto change_offset = [&](uint64_t& offset) { change(offset, random); };
+  switch (below(random, 5)) {
+    case 0: change_enum(weight->layout, random); break;
+    case 1: change_vector(weight->pieces, random, change_offset); break;
+    case 2: change_vector(weight->multipliers, random, change_offset); break;
+    case 3: change_vector(weight->scales, random, change_offset); break;
+    default: change(weight->rest, random); break;
+  }
+}
 
 size_t below(Random& random, size_t count) { return static_cast<size_t>(random() % count); }
 

@@ -14,6 +14,9 @@ using Random = std::mt19937_64;
 // A number in [0, count); count > 0.
 size_t below(Random& random, size_t count);
 
+// Changes a field of the places of weights in an asset.
+void change_asset(fb::AssetT& asset, Random& random);
+
 // Changes bytes: bit flips, byte sets, edge values, truncation, runs of zeros, copies from elsewhere. Mostly in the
 // header and the program. Half the time the program's checksum is made right again, so that the damage reaches the
 // validator.

@@ -14,7 +14,7 @@ from tests.backends.tensor_ops.cases import CAPACITY, contents, parts, run
 if __name__ == "__main__":
     folder, stored = Path(sys.argv[1]), contents()
     backend, asset = CoreaiBackend(CAPACITY), folder / "ops.aimodel"
-    blobs = backend.assemble(parts(), lambda spec: [stored[spec.name]], asset, asset.name, CAPACITY)
+    blobs = backend.assemble(parts(), lambda spec: [stored[spec.name]], asset, asset.name, CAPACITY).blobs
     interpreter = backend.interpreter(asset)
     for name, outputs in run(interpreter, [Reference.of_bytes(blob, "ops", ASSET) for blob in blobs]):
         np.savez(folder / f"{name}.npz", *outputs)

@@ -79,7 +79,7 @@ def test_a_package_that_is_missing_or_another(found, said, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [({"backends": "coreai,cpu"}, "backend = 'coreai,cpu': coreai keeps the weights in an asset of its own"),
+    [({"backends": "coreai,xnnpack"}, "backend = 'coreai,xnnpack': coreai keeps the weights in an asset of its own"),
      ({"backends": "xnnpack+coreai"}, r"backend = 'xnnpack\+coreai': coreai keeps the weights"),
      ({"weights_file": "w.motew"}, r"weights_file = w\.motew: must be absent: coreai keeps weights in its asset"),
      ({"recipe": "8da4w"}, "recipe = '8da4w': coreai takes no inputs that are rounded to int8: must be one of 1w, ")],

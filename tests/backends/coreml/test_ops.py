@@ -19,10 +19,8 @@ from tests.backends.tensor_ops.cases import CAPACITY, CASES, check, contents, pa
 def package(coreml, tmp_path_factory) -> tuple:
     """A function for each case, and what a file would say of them."""
     stored, folder = contents(), tmp_path_factory.mktemp("ops") / "ops.mlpackage"
-    blobs = CoremlBackend(CAPACITY).assemble(
-        parts(), lambda spec: [stored[spec.name]], folder, folder.name, CAPACITY
-    )
-    return folder, [Reference.of_bytes(blob, "ops", ASSET) for blob in blobs]
+    made = CoremlBackend(CAPACITY).assemble(parts(), lambda spec: [stored[spec.name]], folder, folder.name, CAPACITY)
+    return folder, [Reference.of_bytes(blob, "ops", ASSET) for blob in made.blobs]
 
 
 @pytest.fixture(scope="module")

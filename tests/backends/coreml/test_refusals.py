@@ -41,7 +41,7 @@ def test_a_package_that_is_missing_or_another(found, said, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [({"backends": "coreml,cpu"}, "backend = 'coreml,cpu': coreml keeps the weights in an asset of its own"),
+    [({"backends": "coreml,xnnpack"}, "backend = 'coreml,xnnpack': coreml keeps the weights in an asset of its own"),
      ({"backends": "coreml,coreai"}, "backend = 'coreml,coreai': coreml keeps the weights in an asset of its own"),
      ({"recipe": "8da4w"}, "recipe = '8da4w': coreml takes no inputs that are rounded to int8: must be one of 1w, ")],
 )  # fmt: skip
@@ -56,7 +56,7 @@ LINEAR = Part("mote.linear", [(2, 64), quantised(random(32, 64), 4, 32), None, N
 
 def written(folder) -> Reference:
     read = lambda spec: [stored_bytes(LINEAR, 0)]  # noqa: E731
-    (blob,) = CoremlBackend().assemble([LINEAR.subgraph], read, folder, folder.name, 16)
+    (blob,) = CoremlBackend().assemble([LINEAR.subgraph], read, folder, folder.name, 16).blobs
     return Reference.of_bytes(blob, "file", ASSET)
 
 

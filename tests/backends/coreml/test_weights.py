@@ -37,7 +37,7 @@ def test_an_embedding_that_is_the_head_too(name, coreml, tmp_path, monkeypatch):
         monkeypatch.setattr(CoremlWeights, "most_rows", most)
         package, backend = tmp_path / f"{most}.mlpackage", CoremlBackend(16)
         read = lambda spec: [stored_bytes(head, 0)]  # noqa: E731
-        blobs = backend.assemble([rows.subgraph, head.subgraph], read, package, package.name, 16)
+        blobs = backend.assemble([rows.subgraph, head.subgraph], read, package, package.name, 16).blobs
         references = [Reference.of_bytes(blob, "file", ASSET) for blob in blobs]
         interpreter = backend.interpreter(package)
         given = [IDS.numpy().astype(np.int32), x.numpy()]

@@ -113,7 +113,11 @@ TEST(Verify, rejects_padding_that_is_not_zero) {
             std::string::npos);
 }
 TEST(Verify, rejects_a_segment_kind_that_does_not_exist) {
-  expect_refused([](auto& p) { p.segments[1]->kind = static_cast<fb::SegmentKind>(4); }, "segments[1] kind = 4");
+  expect_refused([](auto& p) { p.segments[1]->kind = static_cast<fb::SegmentKind>(5); }, "segments[1] kind = 5");
+}
+TEST(Verify, rejects_the_rest_of_an_asset_that_is_not_there) {
+  expect_refused([](auto& p) { p.segments[1]->kind = fb::SegmentKind::asset_rest; },
+                 "asset must be there with a segment asset_rest");
 }
 TEST(Verify, rejects_a_segment_twice) {
   expect_refused([](auto& p) { p.segments[1]->kind = fb::SegmentKind::weights; },
