@@ -16,6 +16,9 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Workgroups as group_index() of common.glsl counts them.
 std::array<uint32_t, 3> spread(int64_t groups);
 
+// Small dispatches that follow each other become one.
+void draw_chains(const Graph& graph, int64_t tokens, Plan* plan);
+
 class Planner : Operands {
  public:
   Planner(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens, int64_t splits,

@@ -255,7 +255,7 @@ def test_enumerations_are_those_of_the_schema(enum):
 
 
 def test_functions_and_gates_are_those_of_the_shaders():
-    shader = (ROOT / "backends/vulkan/shaders/map.comp").read_text()
+    shader = (ROOT / "backends/vulkan/shaders/map.glsl").read_text()
     cases = {int(number): code for number, code in re.findall(r"case (\d+): return (.*?);", shader)}
     assert set(cases) == set(range(1, len(maps.FUNCTIONS)))
     plan = "".join(path.read_text() for path in sorted((ROOT / "backends/vulkan").glob("plan_*.cpp")))
