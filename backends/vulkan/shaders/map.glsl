@@ -35,16 +35,6 @@ int floor_divided(int i, int j) {
   int quotient = i / j;
   return quotient * j != i && (i < 0) != (j < 0) ? quotient - 1 : quotient;
 }
-float gated(uint function, float gate, float up) {
-  float limit = float_at(25);
-  if (limit != 0.0) {
-    gate = min(gate, limit);
-    up = clamp(up, -limit, limit);
-  }
-  if (function == 0) return (up + 1.0) * gate * sigmoid(gate * float_at(24));
-  return gate_of(function, gate) * up;
-}
-
 uint function_of(uint wx, uint wz, uint wc) {
   float x = uintBitsToFloat(wx), z = uintBitsToFloat(wz);
   int i = int(wx), j = int(wz);
@@ -117,14 +107,14 @@ uint function_of(uint wx, uint wz, uint wc) {
     case 66: return wx & wz;
     case 67: return wx | wz;
     case 68: return wx ^ wz;
-    case 69: return F(gated(1, x, z));
-    case 70: return F(gated(2, x, z));
-    case 71: return F(gated(3, x, z));
-    case 72: return F(gated(4, x, z));
-    case 73: return F(gated(5, x, z));
-    case 74: return F(gated(6, x, z));
-    case 75: return F(gated(7, x, z));
-    case 76: return F(gated(0, x, z));
+    case 69: return F(gated(1, x, z, float_at(24), float_at(25)));
+    case 70: return F(gated(2, x, z, float_at(24), float_at(25)));
+    case 71: return F(gated(3, x, z, float_at(24), float_at(25)));
+    case 72: return F(gated(4, x, z, float_at(24), float_at(25)));
+    case 73: return F(gated(5, x, z, float_at(24), float_at(25)));
+    case 74: return F(gated(6, x, z, float_at(24), float_at(25)));
+    case 75: return F(gated(7, x, z, float_at(24), float_at(25)));
+    case 76: return F(gated(0, x, z, float_at(24), float_at(25)));
     case 77: return wx != 0 ? wz : wc;
     case 78: return push[24];
     case 79: return uint(int(float_at(24)));

@@ -270,4 +270,4 @@ def test_functions_and_gates_are_those_of_the_shaders():
     assert constants["kGates"] == len(products.GATES)
     assert constants["kReductions"] == len(rows.REDUCTIONS)
     for gate in maps.GATED:
-        assert cases[maps.FUNCTIONS.index(f"gated_{gate}")] == f"F(gated({products.GATES.index(gate)}, x, z))"
+        assert cases[maps.FUNCTIONS.index(f"gated_{gate}")] == f"F(gated({products.GATES.index(gate)}, x, z, float_at(24), float_at(25)))"
