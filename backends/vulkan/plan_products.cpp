@@ -149,7 +149,8 @@ Status Planner::add_quantize() {
   const RowsView& x = made.x;
   std::vector<Bound> bindings{gate ? bound(gate->gate) : bound(x.view), made.weight};
   bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
-  bindings.push_back(made.turned);
+  // Tools that look for races take it for written, whatever is bound there.
+  bindings.push_back(made.turned.kind == Bind::none ? made.outputs[0] : made.turned);
   bindings.push_back(gate ? bound(gate->up) : Bound());
   std::vector<uint32_t> push_words{word(x.count()),         word(x.inner),           word(x.view.offset),
                                    word(x.view.strides[0]), word(x.view.strides[1]), word(parts)};
