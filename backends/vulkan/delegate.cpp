@@ -168,6 +168,7 @@ class SessionDelegate final : public Delegate {
     Plan plan{};
   };
   struct Recorded {
+    gpu::GpuBuffer steps;  // of chains
     std::unique_ptr<Recording> commands;
     std::vector<std::pair<uint32_t, int64_t>> ids;  // of the plan
     std::vector<uint32_t> positions;
@@ -287,6 +288,12 @@ class SessionDelegate final : public Delegate {
     if (largest > 0) add_largest(prepared.output, static_cast<int64_t>(largest), &plan);
     MOTE_RETURN_IF_ERROR(reserve(plan));
     if (largest > 0) MOTE_RETURN_IF_ERROR(reserve_output(prepared.output));
+    gpu::GpuBuffer steps;
+    if (!plan.steps.empty()) {
+      const auto words = std::as_bytes(std::span(plan.steps));
+      MOTE_ASSIGN(steps, gpu::GpuBuffer::make(context_, words.size(), gpu::Place::device));
+      MOTE_RETURN_IF_ERROR(context_->write(steps, 0, words));
+    }
     const LoadedPart& part = program_->part(index);
     const auto bind = [&](const Bound& bound) -> BoundRange {
       switch (bound.kind) {
@@ -329,6 +336,7 @@ class SessionDelegate final : public Delegate {
           const gpu::GpuBuffer& rows = caches_.recurrences().rows(part.recurrences[bound.index]);
           return {rows.handle(), 0, rows.bytes()};
         }
+        case Bind::steps: return {steps.handle(), 0, steps.bytes()};
         case Bind::start: return {arguments_.handle(), places.start, sizeof(SlotPlan)};
         case Bind::largest:
           return {arguments_.handle(), places.largest,
@@ -339,7 +347,7 @@ class SessionDelegate final : public Delegate {
     auto made = std::make_unique<Recording>(context_, index, tokens, largest, is_measured);
     MOTE_RETURN_IF_ERROR(made->record(plan, program_->pipelines(), part.graph, bind, caches_.capacity(), most));
     if (recordings_.size() >= kMaxRecordings) recordings_.erase(recordings_.begin());
-    recordings_.push_back({std::move(made), std::move(plan.ids), std::move(plan.positions)});
+    recordings_.push_back({std::move(steps), std::move(made), std::move(plan.ids), std::move(plan.positions)});
     return recordings_.back().commands.get();
   }
 

@@ -21,7 +21,7 @@ from .refusals import MAX_MAP_RANK, MAX_RANK, MAX_WIDTH, Refusal
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 CONTENTS = {torch.float32: Content.float32, torch.int64: Content.int64, torch.bool: Content.boolean}
 MAX_OPERANDS = 3  # of a map
-MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.float_product, Op.attention)
+MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.float_product, Op.attention, Op.map)
 ROUNDERS = (Op.quantize, Op.quantize_groups)
 USUAL_TOKENS = 256  # of a prompt, by which values are compared
 SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed

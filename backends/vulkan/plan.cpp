@@ -23,6 +23,7 @@ Result<Plan> Planner::plan() {
     begin(index);
     MOTE_RETURN_IF_ERROR(add());
   }
+  draw_chains(graph_, tokens_, &plan_);
   return std::move(plan_);
 }
 

@@ -30,13 +30,14 @@ enum class Bind : uint8_t {
   rows,
   start,
   largest,
-  counters
+  counters,
+  steps
 };
 
 // What a binding of a shader sees: a value of the graph, a piece of a weight, a cache by its place in Graph.caches,
 // a history by its place in Graph.histories, slots and rows of a recurrence likewise, what a call does with states
 // (SlotPlan), the largest of an output, `piece` counters (last.glsl) from `index` times kAlignment bytes on, which no
-// other dispatch of the plan has.
+// other dispatch of the plan has, the steps of chains (Plan.steps).
 struct Bound {
   Bind kind = Bind::none;
   uint32_t index = 0;  // value, weight of the part, cache, history or recurrence, place of counters
@@ -63,6 +64,7 @@ struct Plan {
   int64_t splits = 0;                             // that it was made for; 0: it is the same for any number
   uint64_t parts_bytes = 0;                       // of splits of attentions
   uint64_t counters_bytes = 0;                    // 0 before and after each call
+  std::vector<uint32_t> steps;                    // of chains, as chain.comp reads them
   std::vector<std::pair<uint32_t, int64_t>> ids;  // inputs whose numbers must be below
   std::vector<uint32_t> positions;                // inputs that say where tokens lie in the caches
 };

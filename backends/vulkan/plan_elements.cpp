@@ -1,4 +1,5 @@
 // Functions of elements, and elements picked by others.
+#include <algorithm>
 #include <utility>
 
 #include "backends/vulkan/planner.h"
@@ -6,7 +7,7 @@
 namespace mote::vulkan {
 namespace {
 
-constexpr int64_t kFunctions = 80, kFirstBinary = 37, kWhere = 77, kFirstFill = 78;
+constexpr int64_t kFunctions = 80, kFirstBinary = 37, kFirstGated = 69, kWhere = 77, kFirstFill = 78;
 constexpr size_t kNumberWord = 24;  // of what is pushed: map.comp
 
 size_t num_operands(int64_t function) {
@@ -32,12 +33,29 @@ Result<View> Planner::four(const char* name, const GraphView& from) const {
   return made;
 }
 
+bool Planner::is_gate_of_next(const View& y, const View& gate, const View& up) const {
+  if (node_index_ + 1 >= graph_.nodes.size() || value_of(node_->outputs[0]).kind != fb::ValueKind::scratch)
+    return false;
+  const GraphNode& next = graph_.nodes[node_index_ + 1];
+  if (next.op != fb::Op::quantize && next.op != fb::Op::quantize_groups) return false;
+  const auto is_made_here = [&](const GraphView& view) { return view.value == node_->outputs[0].value; };
+  size_t readers = 0;
+  for (const GraphNode& node : graph_.nodes)
+    readers += static_cast<size_t>(std::ranges::count_if(node.inputs, is_made_here));
+  const Result<RowsView> x = rows("inputs[0]", next.inputs[0]);
+  const auto is_float = [&](const View& view) { return graph_.values[view.value].content == fb::Content::float32; };
+  return readers == 1 && is_made_here(next.inputs[0]) && !is_overwritten_by_next() && x.ok() && is_float(gate) &&
+         is_float(up) && x->view.is_contiguous() && x->view.offset == 0 && y.is_contiguous() && y.offset == 0 &&
+         y.sizes[0] == 1 && y.sizes[1] == 1 && y.sizes[3] == x->columns && y.sizes[2] == x->count();
+}
+
 Status Planner::add_map() {
   MOTE_RETURN_IF_ERROR(integer_below(0, kFunctions));
   MOTE_ASSIGN(const View y, four("outputs[0]", node_->outputs[0]));
   std::vector<uint32_t> words = sizes_of(y);
   add_words(y, &words);
   std::vector<Bound> bindings;
+  std::vector<View> operands;
   for (size_t i = 0; i < node_->inputs.size(); ++i) {
     if ((node_->inputs[i].value >= 0) != (i < num_operands(node_->integers[0]))) {
       return invalid("inputs[%zu]: is %s", i, node_->inputs[i].value < 0 ? "absent" : "one too many");
@@ -46,10 +64,18 @@ Status Planner::add_map() {
       bindings.push_back({});
       continue;
     }
-    MOTE_ASSIGN(const View x, four("inputs", node_->inputs[i]));
+    MOTE_ASSIGN(View x, four("inputs", node_->inputs[i]));
     if (x.sizes != y.sizes) return invalid("inputs[%zu]: must have the sizes of the output", i);
     add_words(x, &words);
     bindings.push_back(bound(x));
+    operands.push_back(std::move(x));
+  }
+  const int64_t function = node_->integers[0];
+  const bool is_gated = function >= kFirstGated && function < kWhere;
+  if (is_gated && is_gate_of_next(y, operands[0], operands[1])) {
+    const uint32_t of_gates = function + 1 == kWhere ? 0 : word(function - kFirstGated + 1);
+    gate_ = Gate{of_gates, std::move(operands[0]), std::move(operands[1]), node_->numbers[0], node_->numbers[1]};
+    return {};
   }
   words.resize(kNumberWord);
   for (const float number : node_->numbers) words.push_back(word(number));

@@ -1,6 +1,7 @@
 // Products with weights, what rounds their inputs, lookups.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backends/vulkan/planner.h"
 #include "kernels/formats.h"
@@ -141,23 +142,47 @@ Status Planner::add_quantize() {
   MOTE_ASSIGN(Quantized made, quantized_of(lanes, 0));
   const int64_t parts = made.is_shared ? ceil_div(made.x.columns, kColumnsOfASum * lanes) : 1;
   if (parts > 1) made.constants[kKept] = 0;
-  std::vector<uint32_t> constants{0, 0, 0, 0, 0, 0, lanes};
+  const std::optional<Gate> gate = std::exchange(gate_, std::nullopt);
+  std::vector<uint32_t> constants{gate.has_value(), gate ? gate->function : 0, 0, 0, 0, 0, lanes};
   constants.resize(kRoundingConstants);
   constants.insert(constants.end(), made.constants.begin(), made.constants.end());
   const RowsView& x = made.x;
-  std::vector<Bound> bindings{bound(x.view), made.weight};
+  std::vector<Bound> bindings{gate ? bound(gate->gate) : bound(x.view), made.weight};
   bindings.insert(bindings.end(), made.outputs.begin(), made.outputs.end());
-  bindings.push_back(made.turned);
+  // Tools that look for races take it for written, whatever is bound there.
+  bindings.push_back(made.turned.kind == Bind::none ? made.outputs[0] : made.turned);
+  bindings.push_back(gate ? bound(gate->up) : Bound());
   std::vector<uint32_t> push_words{word(x.count()),         word(x.inner),           word(x.view.offset),
                                    word(x.view.strides[0]), word(x.view.strides[1]), word(parts)};
   push_words.resize(8);
   push_words.insert(push_words.end(), made.push.begin(), made.push.end());
+  if (gate) {
+    const View &of_gate = gate->gate, &up = gate->up;
+    const uint32_t rows_of_gate[] = {word(x.count()), word(of_gate.offset), 0, word(of_gate.strides[2])};
+    std::ranges::copy(rows_of_gate, push_words.begin() + 1);
+    for (const int64_t each : {of_gate.strides[3], up.offset, up.strides[2], up.strides[3]})
+      push_words.push_back(word(each));
+    for (const float each : {gate->alpha, gate->limit}) push_words.push_back(word(each));
+  }
   return push({.shader = Shader::quantize,
                .constants = std::move(constants),
                .groups = spread(x.count() * parts),
                .bindings = std::move(bindings),
                .writes = 0b111100,
                .push = std::move(push_words)});
+}
+
+// What this node reads, shaders take for other memory than what the next one writes.
+bool Planner::is_overwritten_by_next() const {
+  const auto slot_of = [&](const GraphView& view) {
+    const bool is_scratch = view.value >= 0 && value_of(view).kind == fb::ValueKind::scratch;
+    return is_scratch ? std::optional(value_of(view).slot) : std::nullopt;
+  };
+  for (const GraphView& output : graph_.nodes[node_index_ + 1].outputs) {
+    const auto is_same = [&](const GraphView& view) { return slot_of(view) && slot_of(view) == slot_of(output); };
+    if (std::ranges::any_of(node_->inputs, is_same) || std::ranges::any_of(node_->outputs, is_same)) return true;
+  }
+  return false;
 }
 
 std::optional<Planner::Quantized> Planner::rounded_by_last(const View& y, uint32_t lanes, int64_t shared_bytes) {
@@ -167,21 +192,12 @@ std::optional<Planner::Quantized> Planner::rounded_by_last(const View& y, uint32
   const bool rounds = next.op == fb::Op::quantize || next.op == fb::Op::quantize_groups;
   if (!rounds || next.inputs.empty()) return std::nullopt;
   if (next.inputs[0].value != node_->outputs[0].value) return std::nullopt;
-  // What this node reads, shaders take for other memory than what the next one writes.
-  const auto slot_of = [&](const GraphView& view) {
-    const bool is_scratch = view.value >= 0 && value_of(view).kind == fb::ValueKind::scratch;
-    return is_scratch ? std::optional(value_of(view).slot) : std::nullopt;
-  };
-  for (const GraphView& output : next.outputs) {
-    const auto is_same = [&](const GraphView& view) { return slot_of(view) && slot_of(view) == slot_of(output); };
-    if (std::ranges::any_of(node_->inputs, is_same) || std::ranges::any_of(node_->outputs, is_same))
-      return std::nullopt;
-  }
+  if (is_overwritten_by_next()) return std::nullopt;
   begin(own + 1);
   Result<Quantized> made = quantized_of(lanes, shared_bytes);
   begin(own);
   // Where something is wrong with the next node, that is said when its turn has come.
-  if (!made.ok() || made->x.count() != 1 || made->x.view.offset != 0 || made->x.columns != y.count())
+  if (!made.ok() || made->x.count() != 1 || made->x.view.offset != 0 || made->x.columns > y.count())
     return std::nullopt;
   joined_ = own + 1;
   return *std::move(made);

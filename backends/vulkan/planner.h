@@ -16,6 +16,9 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Workgroups as group_index() of common.glsl counts them.
 std::array<uint32_t, 3> spread(int64_t groups);
 
+// Small dispatches that follow each other become one.
+void draw_chains(const Graph& graph, int64_t tokens, Plan* plan);
+
 class Planner : Operands {
  public:
   Planner(const Graph& graph, const std::vector<const DeviceWeight*>& weights, int64_t tokens, int64_t splits,
@@ -64,6 +67,16 @@ class Planner : Operands {
     std::vector<uint32_t> constants{}, push{};
     bool is_shared = false;  // whether workgroups can share a row
   };
+  // What the next node rounds, where it does so as it lets it through.
+  struct Gate {
+    uint32_t function = 0;  // gates.glsl
+    View gate{}, up{};
+    float alpha = 0, limit = 0;
+  };
+  // Whether the next node alone reads the rows that this one makes, and rounds them.
+  bool is_gate_of_next(const View& y, const View& gate, const View& up) const;
+  // Whether the next node writes into memory that this one still reads where both are one dispatch.
+  bool is_overwritten_by_next() const;
   // lanes: invocations of a workgroup, which takes so much shared memory already
   Result<Quantized> quantized_of(uint32_t lanes, int64_t shared_bytes) const;
   // How the next node rounds the row that this one makes, where the last workgroup of this one's dispatch can do it.
@@ -151,6 +164,7 @@ class Planner : Operands {
   const int64_t splits_;
   const DeviceTraits& device_;
   Plan plan_;
+  std::optional<Gate> gate_;  // of the node that comes next
   size_t joined_ = SIZE_MAX;  // a node that the one before it has done
 };
 

@@ -65,6 +65,7 @@ class Recording {
   std::vector<gpu::Commands> commands_;  // of each submission
   std::vector<VkCommandBuffer> handles_;
   std::set<Memory> written_, read_;  // since the latest barrier
+  bool follows_chain_ = false;
 
   struct Chosen {  // for the slices of a dispatch
     Pipeline pipeline{};

@@ -16,6 +16,9 @@ MOTE_VULKAN_WORDS(attend)
 MOTE_VULKAN_WORDS(attend_tile)
 #include "attend_tile.spv.inc"
     ;
+MOTE_VULKAN_WORDS(chain)
+#include "chain.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(embedding)
 #include "embedding.spv.inc"
     ;

@@ -1,5 +1,10 @@
 // What all shaders share: parameters as words that the host pushes, rows of tiles, sums over a workgroup of 64.
+// In a chain these words are a step's.
+#ifdef CHAIN
+shared uint push[32];
+#else
 layout(push_constant) uniform Push { uint push[32]; };
+#endif
 
 float float_at(uint word) { return uintBitsToFloat(push[word]); }
 
@@ -7,6 +12,8 @@ float float_at(uint word) { return uintBitsToFloat(push[word]); }
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
 
 #define kInfinity uintBitsToFloat(0x7f800000u)
+
+bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
 
 // As the CPU's sum_lanes.
 #define SUM_16_LANES(l)                                                                             \

@@ -37,3 +37,13 @@ float gate_of(uint function, float x) {
     default: return x;
   }
 }
+
+// function: 0: as GPT-OSS, with alpha   limit: 0: there is none
+float gated(uint function, float gate, float up, float alpha, float limit) {
+  if (limit != 0.0) {
+    gate = min(gate, limit);
+    up = clamp(up, -limit, limit);
+  }
+  if (function == 0) return (up + 1.0) * gate * sigmoid(gate * alpha);
+  return gate_of(function, gate) * up;
+}

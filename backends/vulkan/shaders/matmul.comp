@@ -1,21 +1,13 @@
-// Products of two activations, an invocation for each element; sums in ascending order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 layout(local_size_x = 64) in;
-layout(binding = 0) readonly buffer A { float a[]; };
-layout(binding = 1) readonly buffer B { float b[]; };
-layout(binding = 2) writeonly buffer Y { float y[]; };
+layout(binding = 0) readonly buffer A { uint a[]; };
+layout(binding = 1) readonly buffer B { uint b[]; };
+layout(binding = 2) writeonly buffer Y { uint y[]; };
+#define IN_0(index) a[index]
+#define IN_1(index) b[index]
+#define OUT_2(index, value) y[index] = value
+#include "matmul.glsl"
 
-// push: matrices of the inner dimension, rows, columns, what is summed, elements of y; a, b: offset and 4 strides
-void main() {
-  uint element = 64 * group_index() + gl_LocalInvocationID.x;
-  if (element >= push[4]) return;
-  uint n = element % push[2], m = element / push[2] % push[1], matrix = element / push[2] / push[1];
-  uint outer = matrix / push[0], inner = matrix % push[0];
-  uint left = push[5] + outer * push[6] + inner * push[7] + m * push[8];
-  uint right = push[10] + outer * push[11] + inner * push[12] + n * push[14];
-  precise float sum = 0.0;
-  for (uint k = 0; k < push[3]; ++k) sum = fma(a[left + k * push[9]], b[right + k * push[13]], sum);
-  y[element] = sum;
-}
+void main() { matmul_elements(group_index()); }

@@ -1,35 +1,16 @@
-// `x` with the elements of `from` in the places of `index` along an axis; of those that go to one place the last stays.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint AXIS = 0;
 layout(binding = 0) readonly buffer X { uint x[]; };
-layout(binding = 1) readonly buffer Index { int indices[]; };
+layout(binding = 1) readonly buffer Index { uint indices[]; };
 layout(binding = 2) readonly buffer From { uint from[]; };
 layout(binding = 3) writeonly buffer Y { uint y[]; };
+#define IN_0(index) x[index]
+#define IN_1(index) indices[index]
+#define IN_2(index) from[index]
+#define OUT_3(index, value) y[index] = value
+#include "scatter.glsl"
 
-// push: 4 sizes; x: offset and 4 strides; 4 sizes of the index; index: offset and 4 strides; from: the same
-void main() {
-  uint element = 64 * group_index() + gl_LocalInvocationID.x, rest = element;
-  if (element >= push[0] * push[1] * push[2] * push[3]) return;
-  uint own = push[4], at = push[13], source = push[18], place = 0;
-  bool is_reached = true;
-  for (int axis = 3; axis >= 0; --axis) {
-    uint i = rest % push[axis];
-    rest /= push[axis];
-    own += i * push[5 + axis];
-    if (axis == AXIS) {
-      place = i;
-      continue;
-    }
-    is_reached = is_reached && i < push[9 + axis];
-    at += i * push[14 + axis];
-    source += i * push[19 + axis];
-  }
-  uint value = x[own];
-  for (uint j = 0; is_reached && j < push[9 + AXIS]; ++j) {
-    if (uint(indices[at + j * push[14 + AXIS]]) == place) value = from[source + j * push[19 + AXIS]];
-  }
-  y[element] = value;
-}
+void main() { scatter_elements(group_index()); }

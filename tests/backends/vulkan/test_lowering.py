@@ -255,7 +255,7 @@ def test_enumerations_are_those_of_the_schema(enum):
 
 
 def test_functions_and_gates_are_those_of_the_shaders():
-    shader = (ROOT / "backends/vulkan/shaders/map.comp").read_text()
+    shader = (ROOT / "backends/vulkan/shaders/map.glsl").read_text()
     cases = {int(number): code for number, code in re.findall(r"case (\d+): return (.*?);", shader)}
     assert set(cases) == set(range(1, len(maps.FUNCTIONS)))
     plan = "".join(path.read_text() for path in sorted((ROOT / "backends/vulkan").glob("plan_*.cpp")))
@@ -270,4 +270,4 @@ def test_functions_and_gates_are_those_of_the_shaders():
     assert constants["kGates"] == len(products.GATES)
     assert constants["kReductions"] == len(rows.REDUCTIONS)
     for gate in maps.GATED:
-        assert cases[maps.FUNCTIONS.index(f"gated_{gate}")] == f"F(gated({products.GATES.index(gate)}, x, z))"
+        assert cases[maps.FUNCTIONS.index(f"gated_{gate}")] == f"F(gated({products.GATES.index(gate)}, x, z, float_at(24), float_at(25)))"
