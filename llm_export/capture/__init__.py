@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import FunctionType
 
@@ -61,6 +61,7 @@ EXPRESSIBLE_MASKS = {
 # What a model in which tokens attend to those that follow them adds to these.
 BIDIRECTIONAL_MASKS = {"_bidirectional_window_overlay", "bidirectional_mask_function", "or_masks"}
 Head = draft_heads.DraftHead | assistants.Assistant | eagle_heads.EagleHead
+Step = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 IMPLEMENTATION = "mote"  # the name under which transformers knows our attention, mask and experts functions
 
 
@@ -387,7 +388,7 @@ def capture(checkpoint: Checkpoint) -> Captured:
     """Captures the module of `checkpoint` as `verify`: logits float32 [1, T, vocab_size] of every position.
 
     Where it is to give embeddings there is `embed` beside or instead: hidden states float32 [1, T, dimensions]; where
-    it has a head for multi-token prediction that Mote runs, `mtp`.
+    it has heads for multi-token prediction that Mote runs, `mtp`, `mtp_2` and so on.
     Errors: UnsupportedError if the module needs what `mote::` ops do not offer. Cost: seconds; no weight is read.
     """
     model_type = checkpoint.config.model_type
@@ -422,9 +423,10 @@ def capture(checkpoint: Checkpoint) -> Captured:
     if head is not None:
         if isinstance(head, assistants.Assistant):
             head.prepare(context)
-        programs[MTP] = _trace_head(head, context, mode)
-        more_weights, more_constants = _weights_and_constants(programs[MTP], model, checkpoint)
-        weights, constants = more_weights | weights, more_constants | constants
+        for name, forward in zip(MTP, head.forwards, strict=False):
+            programs[name] = _trace_head(head, forward, context, mode)
+            more_weights, more_constants = _weights_and_constants(programs[name], model, checkpoint)
+            weights, constants = more_weights | weights, more_constants | constants
     stacks.separate(programs.values(), weights)
     return Captured(programs, list(context.states), weights, constants, model_type=model_type)
 
@@ -459,12 +461,12 @@ def _drafts_for(model: PreTrainedModel, checkpoint: Checkpoint) -> Head | None:
     )
 
 
-def _trace_head(head: Head, context: CaptureContext, mode: FakeTensorMode) -> ExportedProgram:
-    """Traces the head behind the model; states of its own follow those of the model."""
+def _trace_head(head: Head, step: Step, context: CaptureContext, mode: FakeTensorMode) -> ExportedProgram:
+    """Traces a step of the head behind the model; states of its own follow those of the model."""
 
     def forward(input_ids, position_ids, hidden_states):
         context.start(position_ids)
-        return head.forward(input_ids, position_ids, hidden_states)
+        return step(input_ids, position_ids, hidden_states)
 
     context.num_kept = len(context.states)
     context.keeps_all = True

@@ -92,6 +92,11 @@ class Assistant:
         if attention.is_sliding and state.window:
             states[index] = replace(state, window=max(state.window, attention.sliding_window))
 
+    @property
+    def forwards(self) -> list[Callable]:
+        """Returns what becomes a method each."""
+        return [self.forward]
+
     def reads(self, last: Tensor) -> Tensor:
         """Returns what it reads of a call of the model. last: hidden states behind the last layer"""
         return last

@@ -1,13 +1,14 @@
-"""Multi-token prediction: the layer that a checkpoint has beside its model, which predicts the token after the next.
+"""Multi-token prediction: layers that a checkpoint has beside its model, each of which predicts a token further on.
 
-transformers builds it for `generate(use_mtp=True)` from the model's own decoder layer; here it is found by the tensors
-that the checkpoint has for it, whatever the type of the model.
+transformers builds them for `generate(use_mtp=True)` from the model's own decoder layer; here they are found by the
+tensors that the checkpoint has for them, whatever the type of the model.
 """
 
 from __future__ import annotations
 
 import warnings
 from copy import deepcopy
+from functools import partial
 from types import SimpleNamespace
 
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from transformers.modeling_layers import MtpModel
 
 from llm_export.checkpoint import Checkpoint
 from llm_export.checkpoint.weights import Renamed, candidates
-from llm_export.errors import UnsupportedError
+from llm_export.program.instructions import MTP
 
 ATTRIBUTE = "mtp"  # of the model, where the layer's parameters are
 MARKS = ("eh_proj.weight", "mtp.fc.weight", "input_proj.weight")  # ends of names that every form has one of
@@ -29,22 +30,24 @@ class DraftHeadWarning(UserWarning):
 
 
 class DraftHead:
-    """The first multi-token prediction layer of a checkpoint, over the embeddings and the head of its model.
+    """The first multi-token prediction layers of a checkpoint, over the embeddings and the head of its model.
 
-    Its layer is a submodule of the model, so that parameters of both have the names that the checkpoint's reader knows.
+    They are submodules of the model, so that parameters of both have the names that the checkpoint's reader knows.
     """
 
-    def __init__(self, model: PreTrainedModel):
+    def __init__(self, model: PreTrainedModel, num_layers: int = 1):
         self.model = model
-        self.module = MtpModel(_main(model), 1)
+        self.module = MtpModel(_main(model, num_layers), num_layers)
+        self.forwards = [partial(self.forward, depth=depth) for depth in range(num_layers)]
         self.own = nn.Module()  # what the model does not have itself
         self.own.layers = self.module.layers
         if self.module.use_shared_post_norm:
             self.own.shared_post_norm = self.module.shared_post_norm
         self.width = int(model.config.hidden_size)
         self._expected = set(self.own.state_dict())
-        self._places = (".mtp.", f".layers.{model.config.num_hidden_layers}.")
-        mapping = [*_first_layer(model), *get_model_conversion_mapping(self.module, add_legacy=False)]
+        behind = range(model.config.num_hidden_layers, model.config.num_hidden_layers + num_layers)
+        self._places = (".mtp.", *(f".layers.{index}." for index in behind))
+        mapping = [*_behind_the_last(behind), *get_model_conversion_mapping(self.module, add_legacy=False)]
         mapping += get_model_conversion_mapping(model)
         self._renamings = [entry for entry in mapping if isinstance(entry, WeightRenaming)]
         self._converters = [entry for entry in mapping if isinstance(entry, WeightConverter)]
@@ -72,12 +75,15 @@ class DraftHead:
         """Returns what it reads of a call of the model. last: hidden states behind the last layer"""
         return last
 
-    def forward(self, input_ids: Tensor, position_ids: Tensor, hidden_states: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, input_ids: Tensor, position_ids: Tensor, hidden_states: Tensor, depth: int
+    ) -> tuple[Tensor, Tensor]:
         """Returns logits and hidden states of each position.
 
-        input_ids: int64 [1, T], the token behind each position; hidden_states: [1, T, hidden_size], of each position
+        input_ids: int64 [1, T], the token `depth` + 1 behind each position; hidden_states: [1, T, hidden_size], of each
+        position, by the model or the layer before
         """
-        states = self.module.forward_layer(0, hidden_states, position_ids, None, input_ids=input_ids)
+        states = self.module.forward_layer(depth, hidden_states, position_ids, None, input_ids=input_ids)
         return self.module._project_to_logits(states), states
 
 
@@ -93,18 +99,21 @@ def find(model: PreTrainedModel, checkpoint: Checkpoint) -> DraftHead | None:
     if checkpoint.without_head:
         _leave_out(marked[0], checkpoint.without_head)
         return None
+    wanted = min(len(marked), len(MTP))
     try:
-        head = DraftHead(model)
+        head = DraftHead(model, wanted)
     except Exception as error:  # classes that transformers builds no such layer for fail in many ways
         _leave_out(marked[0], f"transformers builds no such layer for '{model.config.model_type}' ({error})")
         return None
-    if missing := head.missing(names):
+    missing = head.missing(names)
+    whole = next((i for i in range(wanted) if any(name.startswith(f"layers.{i}.") for name in missing)), wanted)
+    if whole == 0 or (missing and whole == wanted):
         _leave_out(marked[0], f"the checkpoint has no tensor for its '{missing[0]}'")
         return None
-    if any(all(head.rename(candidate) is None for candidate in candidates(name)) for name in marked):
-        text = f"of {len(marked)} heads for multi-token prediction the first is exported, which drafts every token"
+    if whole < len(marked):
+        text = f"of {len(marked)} heads for multi-token prediction the first {whole} are exported"
         warnings.warn(text, DraftHeadWarning, stacklevel=2)
-    return head
+    return head if whole == wanted else DraftHead(model, whole)
 
 
 def _leave_out(name: str, reason: str) -> None:
@@ -112,25 +121,22 @@ def _leave_out(name: str, reason: str) -> None:
     warnings.warn(text, DraftHeadWarning, stacklevel=3)
 
 
-def leave_out(error: UnsupportedError) -> None:
-    """Says that a head was found whose trace failed."""
-    warnings.warn(f"exported without the head for multi-token prediction: {error}", DraftHeadWarning, stacklevel=2)
+def _behind_the_last(layers: range) -> list[WeightRenaming]:
+    """DeepSeek and GLM store the layers behind those of the model, as more of them."""
+    return [
+        WeightRenaming(source_patterns=f"layers.{index}.", target_patterns=f"layers.{depth}.mtp_block.")
+        for depth, index in enumerate(layers)
+    ]
 
 
-def _first_layer(model: PreTrainedModel) -> list[WeightRenaming]:
-    """DeepSeek and GLM store the layer behind those of the model, as one more of them."""
-    last = model.config.num_hidden_layers
-    return [WeightRenaming(source_patterns=f"layers.{last}.", target_patterns="layers.0.mtp_block.")]
-
-
-def _main(model: PreTrainedModel) -> SimpleNamespace:
+def _main(model: PreTrainedModel, num_layers: int) -> SimpleNamespace:
     """What MtpModel asks its main model for, with a config that says what layers of the head are."""
     config = deepcopy(model.config)
-    config.num_mtp_layers = 1
+    config.num_mtp_layers = num_layers
     for field, usual in (("layer_types", "full_attention"), ("mlp_layer_types", "sparse")):
         kinds = getattr(config, field, None)
         if kinds is not None and getattr(config, f"mtp_{field}", None) is None:
-            setattr(config, f"mtp_{field}", [usual if usual in kinds else kinds[-1]])
+            setattr(config, f"mtp_{field}", [usual if usual in kinds else kinds[-1]] * num_layers)
     return SimpleNamespace(
         config=config,
         lm_head=model.get_output_embeddings(),

@@ -180,6 +180,11 @@ class EagleHead:
         if weights.stored_as(name) is not None or _are_equal(weights, name, f"{ATTRIBUTE}.{EMBEDDING}"):
             self.own.embed_tokens = None
 
+    @property
+    def forwards(self) -> list[Callable]:
+        """Returns what becomes a method each."""
+        return [self.forward]
+
     def reads(self, last: Tensor) -> Tensor:
         """Returns what it reads of a call of the model, [1, T, width]. last: hidden states behind the last layer"""
         states = [self._seen.get(index) for index in self.inputs]

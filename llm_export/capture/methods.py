@@ -18,7 +18,7 @@ class Methods:
     `programs` maps a method name to a graph with inputs `input_ids` and `position_ids`, int64 [1, T], and one output,
     logits float32 [1, T or 1, vocab_size], or hidden states float32 [1, T, dimensions] of `embed`. Where there is
     `mtp`, methods with logits have what the head reads of every position as a second output, float32 [1, T, width], its
-    hidden states; `mtp` has them as its third input and gives those of the last position. Every parameter and
+    hidden states; `mtp` has them as its third input and gives its own, which `mtp_2` has and so on. Every parameter and
     buffer that a graph reads has an entry in `weights` under its fully qualified name; tied names share one entry.
     """
 
@@ -41,4 +41,4 @@ class Methods:
 
 @dataclass(frozen=True)
 class Captured(Methods):
-    """What `capture` returns: the graphs `verify`, `embed` and `mtp`, and weights as the checkpoint stores them."""
+    """What `capture` returns: `verify`, `embed` and the graphs of heads, and weights as the checkpoint stores them."""

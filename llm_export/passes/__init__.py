@@ -71,8 +71,9 @@ def fuse(quantized: Quantized) -> Fused:
             program = rewrite(program, own)
         if name == "verify":
             programs["prefill"] = last_position(program, own)
-        if name == MTP:
-            program = last_position(program, own, keep_others=False)
+        if name in MTP:
+            is_read = MTP.index(name) + 1 < sum(method in MTP for method in quantized.programs)
+            program = last_position(program, own, keep_others=is_read)
         programs[name] = program
         _add(own, work)
     used = {name for program in programs.values() for name in _weight_names(program, work)}

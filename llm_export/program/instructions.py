@@ -37,8 +37,9 @@ class Numbers:
 Attribute = tuple[Dim, ...] | Numbers | str
 
 EMBED = "embed"  # the method that gives hidden states for embeddings
-MTP = "mtp"  # the method of a head that predicts the token after the next
-ON_CPU = (EMBED, MTP)  # methods that no backend takes parts of
+# The methods of heads that predict the token after the next, and tokens further on.
+MTP = ("mtp", *(f"mtp_{depth}" for depth in range(2, 9)))
+ON_CPU = (EMBED, *MTP)  # methods that no backend takes parts of
 CPU = "cpu"  # the target without backends, which runs on the kernels only
 
 

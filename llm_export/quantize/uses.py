@@ -71,7 +71,7 @@ def weight_uses(methods: Methods) -> dict[tuple[str, ...], Use]:
         nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
         inputs = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
         output = next(node for node in program.graph.nodes if node.op == "output").args[0][0]
-        graph = _Graph(nodes[inputs[0]], output if method != EMBED else None, method == MTP)
+        graph = _Graph(nodes[inputs[0]], output if method != EMBED else None, method in MTP)
         for spec in program.graph_signature.input_specs:
             if spec.kind != InputKind.USER_INPUT and spec.target in methods.weights:
                 use = uses[methods.weights[spec.target].sources]

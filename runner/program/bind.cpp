@@ -107,7 +107,7 @@ std::string joined(const std::vector<std::string_view>& names) {
 // Whether a method other than a head's uses a state, in any target.
 bool is_of_model(const fb::Program& program, size_t state) {
   return std::ranges::any_of(*program.methods(), [&](const fb::Method* method) {
-    return text_of(*method->name()) != kHeadMethod && uses_state(*method, static_cast<int64_t>(state));
+    return !head_depth(*method).has_value() && uses_state(*method, static_cast<int64_t>(state));
   });
 }
 
@@ -141,11 +141,14 @@ Status Bound::load_backends(const BindOptions& options) {
 // delegate got in prefill.
 Status Bound::find_used_states() {
   uses_state_.assign(state_shapes_.size(), false);
+  head_of_.assign(state_shapes_.size(), std::nullopt);
   const Method* first = nullptr;
   for (const Method& method : methods_) {
     const std::vector<bool> used = states_of(*method.method, state_shapes_.size());
-    if (text_of(*method.method->name()) == kHeadMethod) {
-      head_states_ = used;
+    if (const std::optional<size_t> depth = head_depth(*method.method); depth.has_value()) {
+      for (size_t i = 0; i < used.size(); ++i) {
+        if (used[i]) head_of_[i] = depth;
+      }
       continue;
     }
     if (first == nullptr) first = &method;
@@ -157,13 +160,13 @@ Status Bound::find_used_states() {
       if (used[i]) uses_state_[i] = true;
     }
   }
-  for (size_t i = 0; i < head_states_.size(); ++i) {
-    if (!head_states_[i]) continue;
+  for (size_t i = 0; i < head_of_.size(); ++i) {
+    if (!head_of_[i].has_value()) continue;
     if (is_of_model(program(), i)) {
       MOTE_REQUIRE(uses_state_[i], Code::kInvalidProgram,
                    "%s: states[%zu]: mtp reads it, and a delegate of the target %s keeps it", file().name().c_str(), i,
                    std::string(target_).c_str());
-      head_states_[i] = false;
+      head_of_[i] = std::nullopt;
       head_reads_session_ = true;
     } else {
       uses_state_[i] = true;

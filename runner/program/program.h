@@ -47,7 +47,7 @@ class Bound {
   const fb::Program& program() const { return verified_->program(); }
 
   std::string_view target() const { return target_; }
-  // The methods of the target: those of kGenerating and kHeadMethod, kEmbed, or all of them.
+  // The methods of the target: those of kGenerating and kHeadMethods, kEmbed, or all of them.
   uint32_t num_methods() const { return static_cast<uint32_t>(methods_.size()); }
   const fb::Method& method(uint32_t index) const { return *methods_[index].method; }
   Result<uint32_t> method_index(std::string_view name) const;
@@ -67,8 +67,8 @@ class Bound {
   bool uses_state(size_t state) const { return uses_state_[state]; }
   // Whether the runner keeps a state itself.
   bool keeps_state(size_t state) const { return !has_delegate_state() || uses_state_[state]; }
-  // Whether a state is one of the head for multi-token prediction, which keeps it beside those of the session.
-  bool is_of_head(size_t state) const { return !head_states_.empty() && head_states_[state]; }
+  // The depth of the head for multi-token prediction that keeps a state, beside those of the session, if one does.
+  std::optional<size_t> head_of(size_t state) const { return head_of_.empty() ? std::nullopt : head_of_[state]; }
   // One entry a state, in the file's order.
   std::span<const StateShape> state_shapes() const { return state_shapes_; }
   // Whether that head attends to states of the session and has none of its own.
@@ -95,8 +95,8 @@ class Bound {
   std::vector<Method> methods_;
   std::vector<LoadedBackend> backends_;
   std::vector<StateShape> state_shapes_;
-  std::vector<bool> uses_state_;   // [states]
-  std::vector<bool> head_states_;  // the same, by the method of the head alone; empty: there is none
+  std::vector<bool> uses_state_;                // [states]
+  std::vector<std::optional<size_t>> head_of_;  // [states], empty before they are looked at
   bool head_reads_session_ = false;
   std::unique_ptr<PackedWeights> packed_weights_ = std::make_unique<PackedWeights>();
 };

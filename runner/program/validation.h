@@ -68,8 +68,8 @@ Status verify_tables(const Path& file, const Mapped& mapped, const fb::Program& 
 Status verify_asset(const Path& file, const fb::Program& program);
 // One method: values, instructions, definitions before uses, its memory plan.
 Status verify_method(const Path& path, const fb::Program& program, const fb::Method& method);
-// Checks the states of a head for multi-token prediction.
-Status verify_head_states(const Path& path, const fb::Program& program, const fb::Method& head);
+// Checks the states of a head for multi-token prediction. is_alone: whether its target has no other head
+Status verify_head_states(const Path& path, const fb::Program& program, const fb::Method& head, bool is_alone);
 // Whether an instruction of a method names a state.
 bool uses_state(const fb::Method& method, int64_t state);
 // No two values that live at the same time share bytes of an arena. `live` is indexed by value; views have no range.

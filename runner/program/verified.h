@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -55,11 +56,14 @@ class Verified {
   WeightsFrom weights_from_;
 };
 
-// The methods that generate text, of which a target has all or none, the one that gives embeddings, and that of a head
-// that predicts the token after the next from the hidden states of the others.
+// The methods that generate text, of which a target has all or none, and the one that gives embeddings.
 inline constexpr std::string_view kGenerating[] = {"prefill", "decode", "verify"};
 inline constexpr std::string_view kEmbed = "embed";
-inline constexpr std::string_view kHeadMethod = "mtp";
+// The heads for multi-token prediction, each of which predicts a token more ahead.
+inline constexpr std::string_view kHeadMethods[] = {"mtp",   "mtp_2", "mtp_3", "mtp_4",
+                                                    "mtp_5", "mtp_6", "mtp_7", "mtp_8"};
+// Its place among them; nothing: the method is none of a head.
+std::optional<size_t> head_depth(const fb::Method& method);
 
 inline constexpr std::string_view kCpu = "cpu";
 

@@ -129,6 +129,12 @@ std::string_view target_of(const fb::Method& method) {
   return method.target() == nullptr ? kCpu : text_of(*method.target());
 }
 
+std::optional<size_t> head_depth(const fb::Method& method) {
+  const auto* found = std::ranges::find(kHeadMethods, text_of(*method.name()));
+  if (found == std::end(kHeadMethods)) return std::nullopt;
+  return static_cast<size_t>(found - std::begin(kHeadMethods));
+}
+
 std::vector<std::string_view> targets_of(const fb::Program& program) {
   std::vector<std::string_view> names;
   for (const fb::Method* method : *program.methods()) {

@@ -21,9 +21,9 @@ bool is_read_only(const fb::Instruction& instruction) {
 }
 
 // Another method of the file that uses a state of a head, or nullptr.
-const fb::Method* other_user(const fb::Program& program, int64_t state) {
+const fb::Method* other_user(const fb::Program& program, const fb::Method& head, int64_t state) {
   for (const fb::Method* method : *program.methods()) {
-    if (text_of(*method->name()) != kHeadMethod && uses_state(*method, state)) return method;
+    if (text_of(*method->name()) != text_of(*head.name()) && uses_state(*method, state)) return method;
   }
   return nullptr;
 }
@@ -36,24 +36,29 @@ bool uses_state(const fb::Method& method, int64_t state) {
 }
 
 // A head goes back and forth on its own, so it changes no states but its own, and these are such that can go back.
-Status verify_head_states(const Path& path, const fb::Program& program, const fb::Method& head) {
+Status verify_head_states(const Path& path, const fb::Program& program, const fb::Method& head, bool is_alone) {
+  const char* name = head.name()->c_str();
   bool has_own = false, has_others = false;
   for (uint32_t i = 0; i < program.states()->size(); ++i) {
     if (!uses_state(head, i)) continue;
     const fb::State& state = *program.states()->Get(i);
-    const fb::Method* other = other_user(program, i);
+    const fb::Method* other = other_user(program, head, i);
     has_own |= other == nullptr;
     has_others |= other != nullptr;
     if (other == nullptr && (state.kind() != fb::StateKind::kv_cache || state.window() != 0))
-      return invalid(path, "mtp: uses states[%u], %s: must be a KV cache without a window", i, state.name()->c_str());
+      return invalid(path, "%s: uses states[%u], %s: must be a KV cache without a window", name, i,
+                     state.name()->c_str());
+    if (other != nullptr && !is_alone)
+      return invalid(path, "%s: uses states[%u], %s: must be used by no other method, and %s does", name, i,
+                     state.name()->c_str(), other->name()->c_str());
     for (const fb::Instruction* instruction : *head.instructions()) {
       if (other == nullptr || !names_state(*instruction, i) || is_read_only(*instruction)) continue;
-      return invalid(path, "mtp: changes states[%u], %s: must be used by no other method, and %s does", i,
+      return invalid(path, "%s: changes states[%u], %s: must be used by no other method, and %s does", name, i,
                      state.name()->c_str(), other->name()->c_str());
     }
   }
   if (has_own && has_others)
-    return invalid(path, "mtp: uses states of its own and those of other methods: must be one of them");
+    return invalid(path, "%s: uses states of its own and those of other methods: must be one of them", name);
   return {};
 }
 

@@ -349,37 +349,42 @@ Status check_output(const Path& path, const fb::Method& method, uint32_t index, 
                  given.rows.tokens() == 1 ? "T" : "1", static_cast<long long>(given.width));
 }
 
-// Inputs and outputs of a method. `head_width`: of the hidden states that a head reads; 0: there is no head.
-Status check_contract(const Path& path, const fb::Method& method, const Output& given, int64_t head_width) {
+// The hidden states that a method gives beside its logits where its target has a head; width 0: there is none.
+struct HiddenStates {
+  int64_t width = 0;
+  fb::Dim rows{1, 0};
+};
+
+// Inputs and outputs of a method.
+Status check_contract(const Path& path, const fb::Method& method, const Output& given, const HiddenStates& hidden) {
   static constexpr const char* kInputNames[] = {"input_ids", "position_ids", "hidden_states"};
-  const bool is_head = text_of(*method.name()) == kHeadMethod;
+  const bool is_head = head_depth(method).has_value();
   const TokenRange range{method.min_tokens(), std::min<int64_t>(method.max_tokens(), kMaxTokens)};
   const bool may_be_fixed = text_of(*method.name()) != "decode";
   if (range.min != 1 && !(may_be_fixed && range.min == range.max)) {
     return invalid(Path{&path, "min_tokens", -1}, "= %lld: must be 1%s", static_cast<long long>(range.min),
                    may_be_fixed ? ", or max_tokens where calls have one length" : "");
   }
-  const uint32_t num_inputs = is_head ? 3 : 2, num_outputs = head_width > 0 ? 2 : 1;
+  const uint32_t num_inputs = is_head ? 3 : 2, num_outputs = hidden.width > 0 ? 2 : 1;
   if (method.inputs()->size() != num_inputs || method.outputs()->size() != num_outputs) {
     return invalid(path, "has %u inputs and %u outputs: must have input_ids, position_ids%s and %s%s",
                    method.inputs()->size(), method.outputs()->size(), is_head ? ", hidden_states" : "", given.name,
-                   head_width > 0 ? ", hidden states" : "");
+                   hidden.width > 0 ? ", hidden states" : "");
   }
   for (uint32_t i = 0; i < num_inputs; ++i) {
     const flatbuffers::String& name = *method.input_names()->Get(i);
     if (text_of(name) != kInputNames[i])
       return invalid(Path{&path, "input_names", i}, "= %s: must be %s", name.c_str(), kInputNames[i]);
     if (i == 2) {
-      if (!has_type(method, method.inputs()->Get(i), fb::DType::float32, {{0, 1}, {1, 0}, {0, head_width}}))
+      if (!has_type(method, method.inputs()->Get(i), fb::DType::float32, {{0, 1}, {1, 0}, {0, hidden.width}}))
         return invalid(Path{&path, "inputs", i}, "(%s): must be float32 [1, T, width]", name.c_str());
     } else if (!has_type(method, method.inputs()->Get(i), fb::DType::int64, {{0, 1}, {1, 0}})) {
       return invalid(Path{&path, "inputs", i}, "(%s): must be int64 [1, T]", name.c_str());
     }
   }
   MOTE_RETURN_IF_ERROR(check_output(path, method, 0, given));
-  if (head_width == 0) return {};
-  const fb::Dim rows = is_head ? fb::Dim{0, 1} : fb::Dim{1, 0};
-  return check_output(path, method, 1, {"hidden states", rows, head_width});
+  if (hidden.width == 0) return {};
+  return check_output(path, method, 1, {"hidden states", hidden.rows, hidden.width});
 }
 
 bool is_fixed(const fb::Method& method) { return method.min_tokens() == method.max_tokens(); }
@@ -391,10 +396,17 @@ int64_t embedding_width(const fb::Method& method) {
   return shape.size() == 3 ? std::max<int64_t>(1, shape.Get(2)->constant()) : 1;
 }
 
-// The width of the hidden states that the head of a target reads; 0: it has no head.
-int64_t head_width(const fb::Program& program, std::string_view target) {
+// The head of a depth in a target, or nullptr.
+const fb::Method* find_head(const fb::Program& program, std::string_view target, size_t depth) {
   for (const fb::Method* method : *program.methods()) {
-    if (target_of(*method) != target || text_of(*method->name()) != kHeadMethod) continue;
+    if (target_of(*method) == target && head_depth(*method) == depth) return method;
+  }
+  return nullptr;
+}
+
+// The width of the hidden states that the heads of a target read; 0: it has none.
+int64_t head_width(const fb::Program& program, std::string_view target) {
+  if (const fb::Method* method = find_head(program, target, 0); method != nullptr) {
     if (method->inputs()->size() != 3) return 1;  // which its own check refuses
     const auto& shape = *method->values()->Get(static_cast<uint32_t>(method->inputs()->Get(2)))->shape();
     return shape.size() == 3 ? std::max<int64_t>(1, shape.Get(2)->constant()) : 1;
@@ -402,24 +414,37 @@ int64_t head_width(const fb::Program& program, std::string_view target) {
   return 0;
 }
 
+// A head reads what the one before gives: its hidden states of every position.
+Status verify_head(const Path& path, const fb::Program& program, const fb::Method& method, size_t depth,
+                   int64_t width) {
+  const char* name = method.name()->c_str();
+  const std::string_view target = target_of(method);
+  if (depth > 0 && find_head(program, target, depth - 1) == nullptr)
+    return invalid(path, "%s: must follow %s, which the target %s lacks", name, kHeadMethods[depth - 1].data(),
+                   std::string(target).c_str());
+  const bool is_last = find_head(program, target, depth + 1) == nullptr;
+  const HiddenStates hidden{width, is_last ? fb::Dim{0, 1} : fb::Dim{1, 0}};
+  MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", {0, 1}, program.vocab_size()}, hidden));
+  MOTE_RETURN_IF_ERROR(verify_head_states(path, program, method, is_last && depth == 0));
+  return is_fixed(method) ? invalid(path, "%s: must take calls of any length", name) : Status();
+}
+
 // Checks a method if the runner calls one of its name. -> true: it does
 Result<bool> verify_called(const Path& path, const fb::Program& program, const fb::Method& method) {
   const std::string_view name = text_of(*method.name());
   const int64_t width = head_width(program, target_of(method));
-  if (name == kHeadMethod) {
-    MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", {0, 1}, program.vocab_size()}, width));
-    MOTE_RETURN_IF_ERROR(verify_head_states(path, program, method));
-    if (is_fixed(method)) return invalid(path, "mtp: must take calls of any length");
+  if (const std::optional<size_t> depth = head_depth(method); depth.has_value()) {
+    MOTE_RETURN_IF_ERROR(verify_head(path, program, method, *depth, width));
     return true;
   }
   if (name == kEmbed) {
-    MOTE_RETURN_IF_ERROR(check_contract(path, method, {"hidden states", {1, 0}, embedding_width(method)}, 0));
+    MOTE_RETURN_IF_ERROR(check_contract(path, method, {"hidden states", {1, 0}, embedding_width(method)}, {}));
     if (is_fixed(method)) return invalid(path, "embed: must take calls of any length");
     return true;
   }
   if (std::ranges::find(kGenerating, name) == std::end(kGenerating)) return false;
   const fb::Dim rows = name == "verify" ? fb::Dim{1, 0} : fb::Dim{0, 1};
-  MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", rows, program.vocab_size()}, width));
+  MOTE_RETURN_IF_ERROR(check_contract(path, method, {"logits", rows, program.vocab_size()}, {width}));
   return true;
 }
 

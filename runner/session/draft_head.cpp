@@ -1,30 +1,31 @@
 #include "runner/session/draft_head.h"
 
-#include <algorithm>
+#include <iterator>
 
 namespace mote {
 
 Result<DraftHead> DraftHead::open(const Bound& bound, const StateMemoryOptions& options) {
   DraftHead head;
-  const Result<uint32_t> method = bound.method_index(kHeadMethod);
-  if (!method.ok()) return head;
-  const fb::Method& found = bound.method(*method);
-  head.method_ = *method;
-  head.width_ = found.values()->Get(static_cast<uint32_t>(found.inputs()->Get(2)))->shape()->Get(2)->constant();
   head.max_rows_ = options.prefill_chunk;
-  head.exists_ = true;
-  if (bound.head_reads_session()) return head;
-  StateMemoryOptions own = options;
-  own.of_head = true;
-  MOTE_ASSIGN(head.memory_, StateMemory::allocate(bound, own));
+  for (size_t depth = 0; depth < std::size(kHeadMethods); ++depth) {
+    const Result<uint32_t> method = bound.method_index(kHeadMethods[depth]);
+    if (!method.ok()) break;
+    const fb::Method& found = bound.method(*method);
+    head.width_ = found.values()->Get(static_cast<uint32_t>(found.inputs()->Get(2)))->shape()->Get(2)->constant();
+    Layer& layer = head.layers_.emplace_back();
+    layer.method = *method;
+    if (bound.head_reads_session()) break;
+    StateMemoryOptions own = options;
+    own.head = depth;
+    MOTE_ASSIGN(layer.memory, StateMemory::allocate(bound, own));
+  }
   return head;
 }
 
 void DraftHead::follow(bool wanted) {
   follows_ = exists() && wanted;
   if (follows_) {
-    rows_.reserve(static_cast<size_t>(max_rows_ * width_));
-    guessed_.resize(static_cast<size_t>(width_));
+    for (Layer& layer : layers_) layer.rows.reserve(static_cast<size_t>(max_rows_ * width_));
   } else {
     clear();
   }
@@ -36,52 +37,77 @@ void DraftHead::append(int64_t position, std::span<const float> rows) {
     clear();
     base_ = position;
   }
-  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  guessed_.reset();
+  layers_[0].rows.insert(layers_[0].rows.end(), rows.begin(), rows.end());
 }
 
 void DraftHead::truncate(int64_t count) {
   if (count <= base_) return clear();
-  const int64_t kept = std::clamp<int64_t>(count - base_ - filled_, 0, num_rows());
-  rows_.resize(static_cast<size_t>(kept * width_));
-  const int64_t filled = std::min(filled_, count - base_);
-  if (filled < filled_) (void)memory_->rewind(filled_, filled);  // caches without a window always can
-  filled_ = filled;
+  if (count < end()) guessed_.reset();
+  for (Layer& layer : layers_) {
+    const int64_t kept = std::clamp<int64_t>(count - base_ - layer.filled, 0, to_rows(layer.rows));
+    layer.rows.resize(static_cast<size_t>(kept * width_));
+    const int64_t filled = std::min(layer.filled, count - base_);
+    if (filled < layer.filled) (void)layer.memory->rewind(layer.filled, filled);  // caches without a window always can
+    layer.filled = filled;
+  }
 }
 
 void DraftHead::clear() {
-  if (filled_ > 0) memory_->clear();
-  base_ = filled_ = 0;
-  rows_.clear();
+  for (Layer& layer : layers_) {
+    if (layer.filled > 0) layer.memory->clear();
+    layer.filled = 0;
+    layer.rows.clear();
+  }
+  base_ = 0;
+  guessed_.reset();
 }
 
-Result<SequenceStates> DraftHead::begin_call(int64_t from, int64_t tokens, std::span<const AdapterUse> adapters) {
-  MOTE_RETURN_IF_ERROR(memory_->reserve(from, tokens));
-  return SequenceStates{tokens, memory_->kv_caches(), memory_->recurrent_states(), adapters, nullptr};
+Result<SequenceStates> DraftHead::begin_call(size_t depth, int64_t from, int64_t tokens,
+                                             std::span<const AdapterUse> adapters) {
+  StateMemory& memory = *layers_[depth].memory;
+  MOTE_RETURN_IF_ERROR(memory.reserve(from, tokens));
+  return SequenceStates{tokens, memory.kv_caches(), memory.recurrent_states(), adapters, nullptr};
 }
 
-void DraftHead::end_call(int64_t count) {
-  rows_.erase(rows_.begin(), rows_.begin() + static_cast<ptrdiff_t>(count * width_));
-  filled_ += count;
+void DraftHead::end_call(size_t depth, int64_t count, std::span<const float> made) {
+  Layer& layer = layers_[depth];
+  layer.rows.erase(layer.rows.begin(), layer.rows.begin() + static_cast<ptrdiff_t>(count * width_));
+  layer.filled += count;
+  if (depth + 1 == layers_.size()) return;
+  std::vector<float>& next = layers_[depth + 1].rows;
+  next.insert(next.end(), made.begin(), made.begin() + static_cast<ptrdiff_t>(count * width_));
 }
 
 DraftHeadSnapshot DraftHead::snapshot() const {
-  if (!follows_) return {};
-  if (memory_.has_value()) return {base_, filled_, memory_->snapshot(filled_), rows_};
-  if (rows_.empty()) return {};
-  return {end() - 1, 0, {}, {last_row().begin(), last_row().end()}};
+  DraftHeadSnapshot snapshot;
+  if (!follows_) return snapshot;
+  if (reads_session()) {
+    if (layers_[0].rows.empty()) return snapshot;
+    snapshot.base = end() - 1;
+    snapshot.layers.push_back({0, {}, {last_row().begin(), last_row().end()}});
+    return snapshot;
+  }
+  snapshot.base = base_;
+  for (const Layer& layer : layers_)
+    snapshot.layers.push_back({layer.filled, layer.memory->snapshot(layer.filled), layer.rows});
+  return snapshot;
 }
 
 void DraftHead::adopt(const DraftHeadSnapshot& snapshot, int64_t count) {
   clear();
-  if (!follows_ || (snapshot.filled == 0 && snapshot.rows.empty())) return;
-  if (static_cast<int64_t>(snapshot.rows.size()) > max_rows_ * width_) return;
-  if (snapshot.filled > 0) {
-    if (memory_->adoptable(snapshot.states, snapshot.filled) != snapshot.filled) return;
-    memory_->adopt(snapshot.states, snapshot.filled);
+  if (!follows_ || snapshot.layers.size() != layers_.size()) return;
+  for (size_t depth = 0; depth < layers_.size(); ++depth) {
+    Layer& layer = layers_[depth];
+    const DraftHeadSnapshot::Layer& from = snapshot.layers[depth];
+    if (from.filled > 0) {
+      if (layer.memory->adoptable(from.states, from.filled) != from.filled) return clear();
+      layer.memory->adopt(from.states, from.filled);
+    }
+    layer.filled = from.filled;
+    layer.rows.assign(from.rows.begin(), from.rows.end());
   }
   base_ = snapshot.base;
-  filled_ = snapshot.filled;
-  rows_.assign(snapshot.rows.begin(), snapshot.rows.end());
   truncate(count);
 }
 

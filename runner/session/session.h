@@ -59,7 +59,7 @@ class Session {
   // Whether the target has a head for multi-token prediction, whose guesses this session can verify.
   bool has_draft_head() const { return head_.exists() && longest_draft() > 0; }
   // Tokens that the head will read with the next guess.
-  size_t num_unread_by_head() const { return head_.reads_session() ? 1 : static_cast<size_t>(head_.num_rows()); }
+  size_t num_unread_by_head() const { return head_.reads_session() ? 1 : static_cast<size_t>(head_.num_rows(0)); }
   // From now on the head reads along what the session computes. It cannot read what was computed before.
   void follow_with_head(bool wanted);
   // Logits, [vocab_size], of the id that the head expects behind `id`, which is to come next; guess_next: behind an id
@@ -278,8 +278,13 @@ class Session {
   void forget_draft();
   bool has_delegate_state() const { return bound_->has_delegate_state(); }
   void note_hidden_states(const MethodCall& call, int64_t before);
-  Status run_head(int64_t from, std::span<const int32_t> ids, std::span<const float> hidden_states);
-  Status catch_up_head(int32_t next);
+  Status run_head(size_t depth, int64_t from, std::span<const int32_t> ids, std::span<const float> hidden_states);
+  std::vector<int32_t> ids_for_head(size_t depth, int64_t count) const;
+  Status catch_up_head(size_t depth, int64_t count);
+  Status make_rows_fit(size_t depth, int64_t count);
+  Result<std::span<const float>> guess_behind(int32_t id);
+  Result<std::span<const float>> guess_by_layer(size_t depth);
+  Result<std::span<const float>> guess_again(size_t depth);
   Status make_head_room(int64_t count, int32_t next);
   // Takes the states from `from` positions back to the first `to`. False: they cannot go back, and must be computed
   // again.
@@ -296,7 +301,7 @@ class Session {
   int64_t num_keep_;
   StateMemory states_;
   DraftHead head_;
-  int64_t num_guessed_ = -1;  // ids of its own that the head has read since it guessed; negative: it has not guessed
+  std::vector<int32_t> guesses_;  // behind the text, since it guesses: the id that came next, then its own
   Engine engine_;
   bool shares_engine_ = false;  // others may make calls with it between two calls of this session
   std::unique_ptr<Profile> profile_;

@@ -76,7 +76,7 @@ Status Session::prepare_methods(const Engine* engine) {
 // A head that follows goes on to do so, from here.
 Status Session::open_head() {
   const bool follows = head_.follows();
-  num_guessed_ = -1;
+  guesses_.clear();
   head_ = DraftHead();
   if (!shares_engine_) { MOTE_ASSIGN(head_, DraftHead::open(*bound_, memory_options(options_))); }
   head_.follow(follows);

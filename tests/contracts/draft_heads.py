@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
 from transformers.modeling_layers import MtpModel
 
@@ -17,6 +17,7 @@ from tests.contracts.architectures import find, randomize, tiny_model
 # As Qwen has them, else behind the layers of the model, as DeepSeek has them.
 BESIDE = ("qwen3_5_text", "qwen3_next")
 NAMES = (*BESIDE, "deepseek_v3", "glm4_moe")
+SEVERAL = {"deepseek_v3-3": 3, "glm4_moe-2": 2}  # heads, most of whose guesses are right
 
 QWEN = {
     r"^layers\.0\.eh_proj\.": "fc.",
@@ -26,21 +27,41 @@ QWEN = {
     r"\.mtp_block\.": ".",
     r"^": "mtp.",
 }
-DEEPSEEK = {r"\.post_norm\.": ".shared_head.norm.", r"\.mtp_block\.": ".", r"^layers\.0\.": "model.layers.{}."}
+DEEPSEEK = {r"\.post_norm\.": ".shared_head.norm.", r"\.mtp_block\.": "."}
 
 
 def save_with_head(name: str, folder: Path, seed: int = 0) -> None:
     """Writes the checkpoint of a row of tests/contracts/architectures with a head of random weights."""
-    model = tiny_model(find(name), seed)
-    model.save_pretrained(folder)
-    head = DraftHead(model).own
+    model = tiny_model(find(name.partition("-")[0]), seed)
+    head = DraftHead(model, SEVERAL.get(name, 1)).own
     randomize(head, seed + 1)
+    if name in SEVERAL:
+        _look_at_the_last_token(model, head)
+    model.save_pretrained(folder)
     tensors = load_file(folder / "model.safetensors")
     for key, value in _split_experts(head.state_dict()).items():
         for pattern, replacement in (QWEN if name in BESIDE else DEEPSEEK).items():
-            key = re.sub(pattern, replacement.format(model.config.num_hidden_layers), key)
+            key = re.sub(pattern, replacement, key)
+        if name not in BESIDE:
+            _, depth, rest = key.split(".", 2)
+            key = f"model.layers.{model.config.num_hidden_layers + int(depth)}.{rest}"
         tensors[key] = value.contiguous()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+@torch.no_grad()
+def _look_at_the_last_token(model: nn.Module, head: nn.Module) -> None:
+    """The model chooses by the last token alone, and the layers of the head nearly so."""
+    for name, value in model.named_parameters():
+        if name.startswith("model.layers.") and name.endswith(("o_proj.weight", "down_proj", "down_proj.weight")):
+            value.zero_()
+    for layer in head.layers:
+        layer.eh_proj.weight.mul_(0.02)[:, : model.config.hidden_size].fill_diagonal_(1.0)
+        layer.enorm.weight.fill_(1.0)
+        layer.post_norm.weight.copy_(model.model.norm.weight)
+        for name, value in layer.mtp_block.named_parameters():
+            if name.endswith(("o_proj.weight", "down_proj", "down_proj.weight")):
+                value.mul_(0.2)
 
 
 def _split_experts(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -61,27 +82,40 @@ def _split_experts(state: dict[str, Tensor]) -> dict[str, Tensor]:
 class Reference:
     """transformers' model and head, eager, as `generate(use_mtp=True)` loads them."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, name: str = ""):
         model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
         self.model, config = model.eval(), model.config
         # transformers knows the places of released sizes, and of Qwen's heads only their names.
-        places = [r"^mtp\.", rf"^model\.layers\.{config.num_hidden_layers}\."]
+        count = SEVERAL.get(name, 1)
+        behind = range(config.num_hidden_layers, config.num_hidden_layers + count)
+        places = [r"^mtp\.", *(rf"^model\.layers\.{index}\." for index in behind)]
         self.model._keys_to_ignore_on_load_unexpected = places
-        config.num_mtp_layers = 1
+        config.num_mtp_layers = count
         if hasattr(config, "layer_types"):
-            config.mtp_layer_types = ["full_attention"]
+            config.mtp_layer_types = ["full_attention"] * count
         self.head = MtpModel.from_pretrained(self.model).eval()
 
     @torch.no_grad()
     def guesses(self, ids: list[int], count: int) -> list[Tensor]:
-        """Returns the logits, [vocab_size], of `count` guesses behind `ids`, each made of the one before."""
+        """Returns the logits, [vocab_size], of `count` guesses behind `ids`, each made of the one before.
+
+        Beyond those that its layers give, the last layer reads what it gave itself.
+        """
         text = torch.tensor([ids])
         states = self.model(text[:, :-1], output_hidden_states=True, use_cache=False).hidden_states[-1]
-        tokens, logits = text[:, 1:], []
-        for _ in range(count):
+        tokens = text[:, 1:]
+        positions = torch.arange(1, tokens.shape[1] + 1)[None]
+        guessed, given, _ = self.head(tokens, states, None, positions, None)
+        last, logits = len(self.head.layers) - 1, list(given[0, :-1])
+        tokens = torch.cat([tokens, guessed[:, :last]], dim=1)
+        for depth in range(last):
+            shifted = tokens[:, depth : depth + states.shape[1]]
+            states = self.head.forward_layer(depth, states, positions + depth, None, input_ids=shifted)
+        tokens = tokens[:, last:]
+        while len(logits) < count:
             positions = torch.arange(1, tokens.shape[1] + 1)[None]
-            own = self.head.forward_layer(0, states, positions, None, input_ids=tokens)
+            own = self.head.forward_layer(last, states, positions, None, input_ids=tokens)
             logits.append(self.head._project_to_logits(own[:, -1])[0])
             tokens = torch.cat([tokens, logits[-1].argmax()[None, None]], dim=1)
             states = torch.cat([states, own[:, -1:]], dim=1)
-        return logits
+        return logits[:count]

@@ -21,7 +21,7 @@ from llm_export.errors import UnsupportedError
 from llm_export.program.specs import StateSpec
 from llm_runner import ArgumentError, Model, PrefixCache
 from tests.contracts import assistants, eagle_heads
-from tests.contracts.draft_heads import NAMES, Reference, save_with_head
+from tests.contracts.draft_heads import NAMES, SEVERAL, Reference, save_with_head
 
 PROMPT = [3, 4, 5, 6, 7, 8, 9, 3, 4, 5]
 FIXED = {"ignore_eos": True, "max_new_tokens": 30}
@@ -55,15 +55,15 @@ def files(tmp_path_factory):
 
 
 def ids_of(session, prompt, **options) -> tuple[list[int], object]:
-    generation = session.generate(prompt, **FIXED, **options)
+    generation = session.generate(prompt, **FIXED | options)
     generation.text()
     return generation.token_ids, generation.statistics
 
 
-def logits_of_head(model) -> tuple[int, int]:
+def logits_of_head(model, name: str = "mtp") -> tuple[int, int]:
     """Returns the places of the method and of the instruction that computes its logits, the last as wide as these."""
     methods = model.describe()["methods"]
-    place = next(index for index, method in enumerate(methods) if method["name"] == "mtp")
+    place = next(index for index, method in enumerate(methods) if method["name"] == name)
     instructions = methods[place]["instructions"]
     return place, max(
         index
@@ -99,7 +99,43 @@ def test_guesses_are_those_of_transformers(files, name):
             np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", (*NAMES[1:3], *WITH_ASSISTANT, *WITH_EAGLE))
+@pytest.mark.parametrize("name", SEVERAL)
+def test_each_of_several_heads_guesses_as_that_of_transformers(files, name):
+    folder, depth_of = files(name), {}
+    model, reference = Model.load(folder / "tiny.mote"), Reference(folder, name)
+    session = model.session(context_length=64, prefill_chunk=6, threads=1, kv_dtype="float32")
+    for depth in range(SEVERAL[name]):
+        depth_of[logits_of_head(model, f"mtp_{depth + 1}" if depth else "mtp")] = depth
+    calls: dict[int, list[tuple[int, np.ndarray]]] = {}
+
+    def note(method, instruction, _output, value):
+        if (method, instruction) in depth_of:
+            calls.setdefault(session.position, []).append((depth_of[method, instruction], value.reshape(-1)))
+
+    num_drafted, text = SEVERAL[name] + 1, []
+    options = {"speculative": "mtp", "draft_tokens": num_drafted, "max_new_tokens": 22, "temperature": 0.2, "seed": 5}
+    statistics = {"proposed_tokens": 0, "accepted_tokens": 0}
+    for prompt in (PROMPT, PROMPT[3:]):
+        with session.record(note):
+            ids, found = ids_of(session, prompt, **options)
+        text = [*session.tokens, ids[-1]]
+        statistics = {key: statistics[key] + found[key] for key in statistics}
+    # Of both kinds, so that heads read tokens behind right and behind wrong guesses.
+    assert 10 <= statistics["accepted_tokens"] <= statistics["proposed_tokens"] - 10
+    compared = 0
+    for position, found in calls.items():
+        # Behind what the heads read of the text come the guesses, two of the last head.
+        by_depth = [[value for depth, value in found if depth == each] for each in range(SEVERAL[name])]
+        if len(by_depth[-1]) < 2:
+            continue
+        last = [*(values[-1] for values in by_depth[:-1]), *by_depth[-1][-2:]]
+        for logits, expected in zip(last, reference.guesses(text[: position + 1], num_drafted), strict=True):
+            np.testing.assert_allclose(logits, expected.numpy(), atol=1e-4, rtol=1e-4)
+        compared += 1
+    assert compared >= 8
+
+
+@pytest.mark.parametrize("name", (*NAMES[1:3], *SEVERAL, *WITH_ASSISTANT, *WITH_EAGLE))
 def test_every_way_of_going_on_gives_the_text_without_drafts(files, name):
     model = Model.load(files(name) / "tiny.mote")
     plain, fast = model.session(context_length=64), model.session(context_length=64, prefill_chunk=7)
@@ -191,7 +227,7 @@ def test_an_eagle_head_shares_the_embeddings_and_finds_tokens_of_its_vocabulary(
     assert 0 < statistics["accepted_tokens"] <= right < len(ids)
 
 
-@pytest.mark.parametrize("name", (NAMES[3], *WITH_EAGLE))
+@pytest.mark.parametrize("name", (NAMES[3], "deepseek_v3-3", *WITH_EAGLE))
 def test_files_prefixes_and_batches_go_on_beside_a_head(files, tmp_path, name):
     model, cache = Model.load(files(name) / "tiny.mote"), PrefixCache(1 << 26)
     drafts, short = {"speculative": "mtp", "draft_tokens": 3}, {"ignore_eos": True, "max_new_tokens": 12}

@@ -117,7 +117,7 @@ bool carry_states(const StateHolder& from, const StateHolder& to, int64_t positi
   Rows rows;
   Elements kept(static_cast<size_t>(to.memory.recurrent().num_floats()));
   for (uint32_t i = 0; i < from.bound.state_shapes().size(); ++i) {
-    if (from.bound.is_of_head(i)) continue;
+    if (from.bound.head_of(i).has_value()) continue;
     const bool is_cache = from.bound.program().states()->Get(i)->kind() == fb::StateKind::kv_cache;
     if (!(is_cache ? carry_cache(from, to, i, positions, threads, rows)
                    : carry_recurrent(from, to, i, positions, kept)))

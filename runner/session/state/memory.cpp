@@ -66,7 +66,7 @@ Result<StateMemory> StateMemory::allocate(const Bound& bound, const StateMemoryO
   for (uint32_t i = 0; i < program.states()->size(); ++i) {
     const fb::State& state = *program.states()->Get(i);
     memory.has_recurrent_ |= state.kind() == fb::StateKind::recurrent;
-    if (bound.is_of_head(i) != options.of_head || !bound.keeps_state(i)) continue;
+    if (bound.head_of(i) != options.head || !bound.keeps_state(i)) continue;
     if (state.kind() != fb::StateKind::kv_cache) {
       recurrent.push_back(i);
       continue;

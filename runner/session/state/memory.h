@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct StateMemoryOptions {
   int64_t context_length = 0;
   int64_t prefill_chunk = 0;  // the most tokens of a call
   KvType kv_dtype = KvType::kFloat32;
-  bool of_head = false;  // the states of the head for multi-token prediction, instead of all others
+  std::optional<size_t> head{};  // the states of the head of this depth, instead of those of none
 };
 
 // What the states hold after `position` tokens. Its pages are shared with the memory that it was taken from.

@@ -22,12 +22,18 @@ bool can_be_cut(const SessionSnapshot& snapshot) {
 
 template <typename Body>
 void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& body) {
-  for (const StateSnapshot* states : {&snapshot.states, &snapshot.head.states}) {
-    for (const StateSnapshot::Group& group : states->groups) {
+  size_t num_floats = snapshot.logits.size() + snapshot.states.recurrent.size();
+  const auto add_slabs = [&](const StateSnapshot& states) {
+    for (const StateSnapshot::Group& group : states.groups) {
       for (const Slab& slab : group.slabs) {
         if (slab) body(slab.data(), slab.bytes());
       }
     }
+  };
+  add_slabs(snapshot.states);
+  for (const DraftHeadSnapshot::Layer& layer : snapshot.head.layers) {
+    add_slabs(layer.states);
+    num_floats += layer.rows.size();
   }
   for (const RecurrentCheckpoint& checkpoint : snapshot.states.checkpoints) {
     body(checkpoint.states.data(), checkpoint.states.bytes());
@@ -35,9 +41,7 @@ void PrefixCache::for_each_part(const SessionSnapshot& snapshot, const Body& bod
   }
   for (const NamedSnapshot& delegate : snapshot.delegates)
     body(delegate.snapshot.get(), delegate.snapshot->held_bytes());
-  body(&snapshot,
-       sizeof(snapshot) + snapshot.tokens.size() * sizeof(int32_t) +
-           (snapshot.logits.size() + snapshot.states.recurrent.size() + snapshot.head.rows.size()) * sizeof(float));
+  body(&snapshot, sizeof(snapshot) + snapshot.tokens.size() * sizeof(int32_t) + num_floats * sizeof(float));
 }
 
 PrefixCache::Match PrefixCache::find(const Bound& bound, const AdapterMix& adapters, std::span<const int32_t> ids,

@@ -11,12 +11,15 @@
 
 namespace mote {
 
-// Of what a draft head has read, and what it has not read yet.
+// Of what draft heads have read, and what they have not read yet.
 struct DraftHeadSnapshot {
+  struct Layer {
+    int64_t filled = 0;
+    StateSnapshot states{};
+    std::vector<float> rows{};
+  };
   int64_t base = 0;
-  int64_t filled = 0;
-  StateSnapshot states{};
-  std::vector<float> rows{};
+  std::vector<Layer> layers{};  // empty: nothing
 };
 
 struct SessionSnapshot {

@@ -417,6 +417,43 @@ TEST(Verify, rejects_a_head_that_changes_states_of_other_methods) {
   EXPECT_NE(refusal_with({{0, false}, {1, true}}).find("uses states of its own and those of other methods"),
             std::string::npos);
 }
+TEST(Verify, rejects_heads_that_do_not_follow_each_other) {
+  // A head that attends to a state, if it is not negative, and gives hidden states of every position or of the last.
+  struct Head {
+    const char* name;
+    int64_t state;
+    bool of_every_position;
+  };
+  const auto refusal_with = [](const std::vector<Head>& heads) {
+    test::ProgramBuilder builder = test::sum_model();
+    for (auto& method : builder.program.methods) method->outputs.push_back(static_cast<int32_t>(kEmbedded));
+    builder.kv_cache(1, 1);
+    for (const Head& head : heads) {
+      test::MethodBuilder make = builder.method(head.name);
+      const std::vector<fb::Dim> rows{constant(1), tokens(), constant(test::kDim)};
+      make.input("input_ids", fb::DType::int64, {constant(1), tokens()});
+      const int32_t positions = make.input("position_ids", fb::DType::int64, {constant(1), tokens()});
+      const int32_t hidden = make.input("hidden_states", fb::DType::float32, rows);
+      const int32_t out = head.state < 0 ? hidden : make.activation(rows);
+      if (head.state >= 0)
+        make.emit("mote.attention", {hidden, hidden, hidden, positions}, out,
+                  test::integer_attribute("state", head.state));
+      const int32_t logits = make.activation({constant(1), constant(1), constant(test::kVocabSize)});
+      const int32_t last = make.activation({constant(1), constant(1), constant(test::kDim)});
+      make.emit_all("test.head", {out}, {logits, last});
+      builder.program.methods.back()->outputs = {logits, head.of_every_position ? out : last};
+    }
+    return test::refusal_of(builder.build());
+  };
+  EXPECT_EQ(refusal_with({{"mtp", 1, true}, {"mtp_2", -1, false}}), "");
+  const auto refuses = [&](const std::vector<Head>& heads, const std::string& expected) {
+    EXPECT_NE(refusal_with(heads).find(expected), std::string::npos) << refusal_with(heads);
+  };
+  refuses({{"mtp", 1, false}, {"mtp_2", -1, false}}, "outputs[1] must be hidden states, float32 [1, T, ");
+  refuses({{"mtp", 1, true}}, "outputs[1] must be hidden states, float32 [1, 1, ");
+  refuses({{"mtp", 1, true}, {"mtp_2", 1, false}}, "mtp: uses states[1], model.layers.1: must be used by no other");
+  refuses({{"mtp", 1, false}, {"mtp_3", -1, false}}, "mtp_3: must follow mtp_2, which the target cpu lacks");
+}
 TEST(Verify, rejects_an_output_that_nothing_computes) {
   expect_refused([](auto& p) { p.methods[0]->instructions.pop_back(); },
                  "methods[0].outputs[0] = 7: no instruction computes this value");
