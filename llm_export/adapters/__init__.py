@@ -57,9 +57,9 @@ def make_adapter(
 
 
 def _part(module: LoraModule, place: Place, gains: Tensor | None) -> AdapterPart:
-    a, b, scale = module.a, module.b, module.scale
+    a, b, scale = module.a, module.b, place.factor * module.scale
     if gains is not None:
-        a, b, scale = a.float(), (1 + gains)[:, None] * module.scale * b.float(), 1.0
+        a, b, scale = a.float(), (1 + gains)[:, None] * scale * b.float(), 1.0
     return AdapterPart(module.name, place.weight, place.first_row, scale, a, b, gains)
 
 

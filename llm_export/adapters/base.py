@@ -25,6 +25,7 @@ class Place:
     first_row: int
     rows: int
     columns: int
+    factor: float = 1.0  # that the weight of the linear was multiplied by
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,14 @@ def open_base(model: Model, path: Path) -> Base:
     other: dict[str, str] = {}
     for index, readers in _readers(about).items():
         tensor = about["weights"]["tensors"][index]
-        sources = tensor["name"].split("+")
+        sources, factors = _sources(tensor["name"])
         if len(tensor["shape"]) != 2 or not readers & set(LINEARS):
             parts = [Part.of(source) for source in sources]
             how = "stored as a stack of matrices, read by" if any(parts) else "read by"
             names = [source if part is None else part.source for source, part in zip(sources, parts, strict=True)]
             other |= dict.fromkeys(names, f"{how} {', '.join(sorted(readers))}")
             continue
-        places |= {place.source: place for place in _split(tensor, sources, path)}
+        places |= {place.source: place for place in _split(tensor, sources, factors, path)}
     return Base(path, identity, made["exporter_version"], places, other)
 
 
@@ -95,7 +96,13 @@ def _readers(about: dict[str, Any]) -> dict[int, set[str]]:
     return readers
 
 
-def _split(tensor: dict[str, Any], sources: list[str], path: Path) -> list[Place]:
+def _sources(name: str) -> tuple[list[str], list[float]]:
+    """Returns the names that the name of a weight joins, and the factors that stand behind them."""
+    parts = [part.partition("*") for part in name.split("+")]
+    return [source for source, *_ in parts], [float(factor or 1) for *_, factor in parts]
+
+
+def _split(tensor: dict[str, Any], sources: list[str], factors: list[float], path: Path) -> list[Place]:
     rows, columns = tensor["shape"]
     parts = tensor.get("source_rows") or ([rows] if len(sources) == 1 else [])
     if len(parts) != len(sources) or sum(parts) != rows or min(parts) < 0:
@@ -104,7 +111,7 @@ def _split(tensor: dict[str, Any], sources: list[str], path: Path) -> list[Place
             f"{len(sources)} names; export the model again with this version"
         )
     places, first = [], 0
-    for source, count in zip(sources, parts, strict=True):
-        places.append(Place(source, tensor["name"], first, count, columns))
+    for source, factor, count in zip(sources, factors, parts, strict=True):
+        places.append(Place(source, tensor["name"], first, count, columns, factor))
         first += count
     return places

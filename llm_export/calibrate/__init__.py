@@ -50,13 +50,14 @@ def calibrate(
 
     def quantize(spec: WeightSpec, rows: Tensor, inputs: Callable[[], Inputs]) -> QuantizedWeight:
         found = [results.get(source) for source in spec.sources]
+        factors = spec.factors or (1.0,) * len(found)
         if any(part is None for part in found):
             whole, start, found = gptq(rows, spec, inputs()), 0, []
-            for source, count in zip(spec.sources, spec.source_rows or (len(rows),), strict=True):
-                found.append(whole.rows(start, start + count))
+            for source, count, factor in zip(spec.sources, spec.source_rows or (len(rows),), factors, strict=True):
+                found.append(whole.rows(start, start + count).times(1 / factor))  # of the source as it is
                 results.put(source, found[-1])
                 start += count
-        return joined(found)
+        return joined([part.times(factor) for part, factor in zip(found, factors, strict=True)])
 
     run = _run(methods, checkpoint.weights.rows, quantize)
     run.run(sequences, lambda: progress(1))

@@ -21,6 +21,7 @@ from llm_export.capture.methods import Methods
 from llm_export.capture.ops import ReferenceState, normed, round_input
 from llm_export.program.specs import WeightSpec
 from llm_export.quantize.affine import QuantizedWeight, matrix_name, quantize_for
+from llm_export.quantize.encode import applied
 from llm_export.quantize.gptq import Inputs
 from llm_export.quantize.uses import EXPERTS, heads
 
@@ -248,6 +249,7 @@ class GraphRun:
         parts = [constants[name] if name in constants else self.read(name) for name in spec.sources]
         parts = [part[: spec.shape[0]] for part in parts] if spec.takes_first else parts
         parts = [rows(part[:].transpose(-1, -2) if spec.transpose else part) for part in parts]
+        parts = [applied(spec, index, part) for index, part in enumerate(parts)]
         return parts[0] if len(parts) == 1 else torch.cat(parts, -2 if len(spec.shape) == 3 else 0)
 
 

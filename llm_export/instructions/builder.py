@@ -53,7 +53,7 @@ class WeightTable:
         self._index: dict[tuple, int] = {}
 
     def index_of(self, spec: WeightSpec) -> int:
-        key = (spec.sources, spec.transpose)
+        key = (spec.name, spec.transpose)
         if key not in self._index:
             self._index[key] = len(self.weights)
             self.weights.append(spec)

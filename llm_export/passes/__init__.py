@@ -15,6 +15,8 @@ from llm_export.capture.programs import copy_program
 from llm_export.errors import ProgramError
 from llm_export.passes.edit import Editor
 from llm_export.passes.fold_constants import fold_constants
+from llm_export.passes.fold_factors import fold_factors
+from llm_export.passes.fold_functions import fold_functions
 from llm_export.passes.fold_rms_norm import fold_rms_norm
 from llm_export.passes.fuse_activations import fuse_activations
 from llm_export.passes.fuse_layer_norm import fuse_layer_norm
@@ -38,6 +40,7 @@ PASSES: tuple[Pass, ...] = (
     remove_noops,
     merge_duplicates,
     fold_constants,
+    fold_functions,
     canonical_embedding,
     canonical_linear,
     canonical_experts,
@@ -48,6 +51,7 @@ PASSES: tuple[Pass, ...] = (
     fuse_rope,
     merge_duplicates,  # the tables that the rope pass made for each layer
     rope_table,
+    fold_factors,
     gated_linear,
     merge_linears,
     fuse_residual,

@@ -38,7 +38,7 @@ def merge_key(editor: Editor, node: Node) -> tuple | None:
         return None
     if any(source in editor.methods.constants for source in spec.sources):
         return None
-    return (x, bias is None, replace(spec, sources=(), shape=spec.shape[1:], source_rows=()))
+    return (x, bias is None, replace(spec, sources=(), shape=spec.shape[1:], source_rows=(), factors=()))
 
 
 def _only_in_linears(weight: Node) -> bool:
@@ -57,10 +57,12 @@ def merged_parameters(editor: Editor, linears: Sequence[Node]) -> tuple[Node, No
 
 def _joined(specs: Sequence[WeightSpec]) -> WeightSpec:
     first = specs[0]
+    factors = tuple(factor for spec in specs for factor in spec.factors or (1.0,) * len(spec.sources))
     return replace(
         first,
         sources=tuple(source for spec in specs for source in spec.sources),
         shape=(sum(spec.shape[0] for spec in specs), *first.shape[1:]),
+        factors=factors if any(spec.factors for spec in specs) else (),
         source_rows=tuple(rows for spec in specs for rows in spec.source_rows or (spec.shape[0],)),
     )
 

@@ -91,6 +91,8 @@ class WeightSpec:
     transpose: bool = False  # GPT-2's Conv1D stores [in, out]
     source_rows: tuple[int, ...] = ()  # of a merged weight: rows of each source, in a stack of each matrix
     takes_first: bool = False  # a stack of which only the first shape[0] matrices are stored
+    factors: tuple[float, ...] = ()  # that each source is multiplied by; empty: by none
+    functions: tuple[str, ...] = ()  # of a dense weight: what its elements become, one after the other
 
     @property
     def is_rounded(self) -> bool:
@@ -103,7 +105,13 @@ class WeightSpec:
 
     @property
     def name(self) -> str:
-        return "+".join(self.sources)
+        """Its sources, with what is made of them."""
+        factors = self.factors or (1.0,) * len(self.sources)
+        names = [name if by == 1 else f"{name}*{by!r}" for name, by in zip(self.sources, factors, strict=True)]
+        text = "+".join(names)
+        for function in self.functions:
+            text = f"{function}({text})"
+        return text
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,9 @@ class QuantizedWeight(NamedTuple):
     def rows(self, start: int, stop: int) -> QuantizedWeight:
         return QuantizedWeight(*(part[start:stop] for part in self))
 
+    def times(self, factor: float) -> QuantizedWeight:
+        return self._replace(scales=self.scales * factor)
+
     def group_scales(self) -> Tensor:
         """Returns scale * multiplier, float32 [N, K / group_size]."""
         return self.multipliers * self.scales[:, None]

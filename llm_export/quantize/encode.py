@@ -23,6 +23,7 @@ BLOCK_ELEMENTS = 1 << 17  # quantised in one step, so that temporaries stay in t
 DENSE_BLOCK_ELEMENTS = 1 << 22
 NUM_WORKERS = 2
 
+FUNCTIONS = {"exp": torch.exp, "neg": torch.neg}
 _Block = list[tuple[Tensor | QuantizedWeight, int, int]]  # parts, with the rows of each that belong to the block
 _Part = TypeVar("_Part")
 
@@ -46,8 +47,12 @@ def encode(
         yield from _as_stored(spec, [(name, read(name).shape) for name in spec.sources], stored)
         return
     known = calibrated.get if calibrated is not None and spec.bits else lambda name: None
-    found = {name: known(name) for name in spec.sources}
-    parts = [_part(spec, read, name) if found[name] is None else found[name] for name in spec.sources]
+    parts = []
+    for index, name in enumerate(spec.sources):
+        part = known(name)
+        if part is not None and spec.factors:
+            part = part.times(spec.factors[index])
+        parts.append(_part(spec, read, index) if part is None else part)
     _check_shapes(spec, parts)
     if spec.bits == 0:
         is_joined = len(parts) > 1 and len(spec.shape) == 3
@@ -86,7 +91,33 @@ def _as_stored(spec: WeightSpec, sources: list[tuple[str, tuple[int, ...]]], sto
     yield from _in_order(tiles, (block for matrix in matrices for block in _row_ranges(matrix, spec.shape[-1])))
 
 
-def _part(spec: WeightSpec, read: Callable[[str], Tensor], name: str) -> Tensor:
+def applied(spec: WeightSpec, index: int, rows: Tensor) -> Tensor:
+    """Returns rows of a source as the weight has them."""
+    if not spec.factors and not spec.functions:
+        return rows
+    rows = rows.to(torch.float32)
+    for function in spec.functions:
+        rows = FUNCTIONS[function](rows)
+    return rows * spec.factors[index] if spec.factors else rows
+
+
+class _Applied:
+    """Rows of a source as the weight has them, computed when they are asked for."""
+
+    def __init__(self, spec: WeightSpec, index: int, part: Tensor):
+        self._spec, self._index, self._part = spec, index, part
+        self.shape = part.shape
+
+    def __getitem__(self, rows: slice) -> Tensor:
+        return applied(self._spec, self._index, self._part[rows])
+
+
+def _part(spec: WeightSpec, read: Callable[[str], Tensor], index: int) -> Tensor | _Applied:
+    part = _read(spec, read, spec.sources[index])
+    return _Applied(spec, index, part) if spec.factors or spec.functions else part
+
+
+def _read(spec: WeightSpec, read: Callable[[str], Tensor], name: str) -> Tensor:
     part = read(name)
     if spec.takes_first:
         part = part[: spec.shape[0]]

@@ -106,7 +106,9 @@ def method_of(about: Mapping[str, Any], name: str) -> Method | None:
 
 
 def _method(about: Mapping[str, Any], place: int, method: Mapping[str, Any]) -> Method:
-    names = [tuple(tensor["name"].split("+")) for tensor in about["weights"]["tensors"]]
+    # Whether a weight has its factor in it depends on how it is stored.
+    parts = [tensor["name"].split("+") for tensor in about["weights"]["tensors"]]
+    names = [tuple(part.partition("*")[0] for part in each) for each in parts]
     instructions = tuple(
         Instruction(
             index,

@@ -150,6 +150,12 @@ ARGUMENTS: dict[str, dict] = {
     "glm_moe_dsa": MLA | INDEXER | {"mlp_layer_types": ["dense", "sparse"], "indexer_types": ["full", "shared"]},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 4},
     "gptj": {"rotary_dim": 8},
+    "falcon_h1": {
+        "attention_in_multiplier": 0.9, "attention_out_multiplier": 0.8, "key_multiplier": 0.4,
+        "ssm_in_multiplier": 1.3, "ssm_out_multiplier": 0.3, "ssm_multipliers": [0.4, 0.3, 0.5, 0.6, 0.7],
+        "mlp_multipliers": [0.9, 0.6],
+        "embedding_multiplier": 5.0, "lm_head_multiplier": 0.1,
+    },
     "granite": {
         "embedding_multiplier": 6.0, "residual_multiplier": 0.3, "attention_multiplier": 0.07, "logits_scaling": 4.0,
     },

@@ -12,6 +12,7 @@ from torch.export.graph_signature import InputKind
 from llm_export.capture.methods import Methods
 from llm_export.capture.ops import ReferenceState
 from llm_export.program.specs import WeightSpec
+from llm_export.quantize.encode import applied
 
 
 def materialize(spec: WeightSpec, methods: Methods, read: Callable[[str], Tensor]) -> Tensor:
@@ -19,6 +20,7 @@ def materialize(spec: WeightSpec, methods: Methods, read: Callable[[str], Tensor
     parts = [methods.constants[name] if name in methods.constants else read(name) for name in spec.sources]
     parts = [part[: spec.shape[0]] if spec.takes_first else part for part in parts]
     parts = [part.transpose(-1, -2) if spec.transpose else part for part in parts]
+    parts = [applied(spec, index, part) for index, part in enumerate(parts)]
     value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2 if len(spec.shape) == 3 else 0)
     return value.float() if value.is_floating_point() else value
 

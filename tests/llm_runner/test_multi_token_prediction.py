@@ -245,15 +245,16 @@ def test_files_prefixes_and_batches_go_on_beside_a_head(files, tmp_path, name):
     with model.session(context_length=64, prefix_cache=cache) as session:
         assert text_of(session, PROMPT, **drafts)[0] == expected
         session.save(tmp_path / "saved.session")
+    least = 5 if name in SEVERAL else 10  # of right guesses no more are made than there are tokens
     # What a head has read is not in a file, so it begins to read behind it.
     restored = model.session(context_length=64)
     restored.restore(tmp_path / "saved.session")
     found, proposed = text_of(restored, PROMPT[4:], **drafts)
-    assert found == more and proposed > 10
+    assert found == more and proposed > least
     # It is in a prefix cache.
     with model.session(context_length=64, prefix_cache=cache) as session:
         found, proposed = text_of(session, whole, **drafts)
-        assert found == more and proposed > 10
+        assert found == more and proposed > least
     assert cache.info["hits"] == 1 and cache.info["reused_tokens"] > len(PROMPT)
     together: dict[int, list[int]] = {}
     with model.batch(2, context_length=64) as batch:

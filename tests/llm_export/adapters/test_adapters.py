@@ -116,6 +116,7 @@ def test_several_adapters_are_mixed_by_weight(llama):
         ("gemma2", ATTENTION + MLP),
         ("gpt2", ("c_attn", "c_proj", "c_fc")),
         ("llama-yarn-bias", ATTENTION + MLP),
+        ("granite", ATTENTION + MLP),
         ("minicpm3", ("q_b_proj", "kv_a_proj_with_mqa", "o_proj")),  # attention over a latent
     ],
 )

@@ -1,5 +1,6 @@
 """Calibration over graphs: which weights, with which inputs, resumed where it stopped, and the same bytes each time."""
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
@@ -11,6 +12,7 @@ from llm_export.checkpoint import open_checkpoint
 from llm_export.passes import fuse
 from llm_export.quantize import Recipe, quantize
 from llm_export.quantize.affine import quantize_for
+from llm_export.quantize.encode import encode
 from tests.captures import captured
 from tests.contracts.architectures import save_tiny_checkpoint
 
@@ -51,6 +53,23 @@ def test_every_linear_of_a_model_is_calibrated_but_the_head(tmp_path, model_type
         stored = checkpoint.weights.read(name).float()
         assert weight.shape in (stored.shape, stored.T.shape)
         assert bool(torch.isfinite(weight.dequantize()).all())
+
+
+def test_results_are_of_the_checkpoints_weights_and_files_have_them_with_their_factors(tmp_path):
+    checkpoint, _, fused = prepared(tmp_path / "model", "granite", "8w")
+    found = results_of(checkpoint, fused)
+    factors = {}
+    for spec in fused.weights.values():
+        if spec.is_rounded and spec.factors:
+            factors[spec.sources[0]] = spec.factors[0]
+            with_results = b"".join(map(bytes, encode(spec, checkpoint.weights.read, found)))
+            plain = b"".join(map(bytes, encode(spec, checkpoint.weights.read)))
+            ends = [np.frombuffer(each, np.float32)[-16:] for each in (with_results, plain)]  # of the last rows
+            np.testing.assert_allclose(ends[0], ends[1], rtol=0.2)
+    assert factors and set(factors.values()) == {0.3}
+    for name in factors:
+        stored = checkpoint.weights.read(name).float()
+        assert (found[name].dequantize() - stored).norm() < 0.05 * stored.norm()
 
 
 def test_a_linear_is_told_the_inputs_of_the_checkpoint(tmp_path):
