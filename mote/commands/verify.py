@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,8 +16,9 @@ MISMATCH = 1  # exit status
 
 
 def asked_for(arguments: Sequence[str]) -> bool:
-    """Whether the words of `mote verify` name such a backend."""
-    return _target(arguments) in INTERPRETERS
+    """Whether the words of `mote verify` name such a backend, and the runner of this system has none of that name."""
+    runs_here = {"coreml"} if sys.platform == "darwin" else set()
+    return _target(arguments) in INTERPRETERS.keys() - runs_here
 
 
 def _target(arguments: Sequence[str]) -> str:

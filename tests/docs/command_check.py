@@ -141,7 +141,7 @@ def _pip(arguments: list[str], command: str) -> None:
 @functools.cache
 def _sources() -> str:
     listed = subprocess.run(
-        ["git", "ls-files", "*.cpp", "*.h", "*.py", "*.cmake", "*CMakeLists.txt"],
+        ["git", "ls-files", "*.cpp", "*.mm", "*.h", "*.py", "*.cmake", "*CMakeLists.txt"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     paths = [ROOT / name for name in listed if not name.startswith("tests/docs/")]

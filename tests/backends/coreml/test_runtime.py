@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 
+from mote.commands.verify import asked_for
 from tests.backends.parts import ROOT
 
 COMPILER = shutil.which("clang++") or shutil.which("clang++-19")
@@ -27,6 +29,14 @@ def test_it_compiles(source):
     command = [COMPILER, "-fsyntax-only", *LANGUAGE, *WARNINGS, *INCLUDES, f"backends/coreml/{source}"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
+
+
+def test_verify_runs_the_package_itself_where_core_ml_is(monkeypatch):
+    words = ["model.mote", "--backend", "coreml"]
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert asked_for(words) and asked_for(["model.mote", "--backend=coreai"])
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not asked_for(words) and asked_for(["model.mote", "--backend=coreai"])
 
 
 def test_there_is_something_to_compile():
