@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/atomic_file.h"
 #include "base/crc32.h"

@@ -44,8 +44,10 @@ def compared(cpu: Path, file: Path, ids: list[int], prefill: int = PREFILL) -> t
 
 @pytest.mark.parametrize("name", TYPES)
 def test_the_same_logits_as_on_the_cpu(name, coreml, tmp_path):
+    """Where rounding all keys to float16 moves logits far, few that are rounded the other way may move them too."""
     cpu, file = export(name, tmp_path, CoremlBackend(CONTEXT, COUNTS))
-    assert max(compared(cpu, file, ids_of(15))) <= MAX_RELATIVE_ERROR
+    half, whole = (on_the_cpu(cpu, ids_of(15), kv_dtype=dtype) for dtype in ("float16", "float32"))
+    assert max(compared(cpu, file, ids_of(15))) <= max(MAX_RELATIVE_ERROR, errors(half, whole) / 2)
 
 
 @pytest.fixture(scope="module")
