@@ -46,7 +46,8 @@ bool Planner::is_gate_of_next(const View& y, const View& gate, const View& up) c
   const auto is_float = [&](const View& view) { return graph_.values[view.value].content == fb::Content::float32; };
   return readers == 1 && is_made_here(next.inputs[0]) && !is_overwritten_by_next() && x.ok() && is_float(gate) &&
          is_float(up) && x->view.is_contiguous() && x->view.offset == 0 && y.is_contiguous() && y.offset == 0 &&
-         y.sizes[0] == 1 && y.sizes[1] == 1 && y.sizes[3] == x->columns && y.sizes[2] == x->count();
+         y.sizes[0] == 1 && y.sizes[1] == 1 && y.count() == x->count() * x->columns &&
+         (y.sizes[2] == 1 || y.sizes[3] == x->columns);
 }
 
 Status Planner::add_map() {

@@ -157,10 +157,14 @@ Status Planner::add_quantize() {
   push_words.resize(8);
   push_words.insert(push_words.end(), made.push.begin(), made.push.end());
   if (gate) {
+    // Rows may lie in one dimension, all of them with one stride.
+    const auto step_of = [&](const View& view) {
+      return view.sizes[2] == 1 ? x.columns * view.strides[3] : view.strides[2];
+    };
     const View &of_gate = gate->gate, &up = gate->up;
-    const uint32_t rows_of_gate[] = {word(x.count()), word(of_gate.offset), 0, word(of_gate.strides[2])};
+    const uint32_t rows_of_gate[] = {word(x.count()), word(of_gate.offset), 0, word(step_of(of_gate))};
     std::ranges::copy(rows_of_gate, push_words.begin() + 1);
-    for (const int64_t each : {of_gate.strides[3], up.offset, up.strides[2], up.strides[3]})
+    for (const int64_t each : {of_gate.strides[3], up.offset, step_of(up), up.strides[3]})
       push_words.push_back(word(each));
     for (const float each : {gate->alpha, gate->limit}) push_words.push_back(word(each));
   }

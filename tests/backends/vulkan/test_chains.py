@@ -1,4 +1,4 @@
-"""Small ops that are steps of one dispatch: a router's, of few tokens, against eager PyTorch and against themselves alone."""
+"""Small ops that are steps of one dispatch, against eager PyTorch and against themselves as dispatches."""
 
 from __future__ import annotations
 

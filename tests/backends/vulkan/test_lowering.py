@@ -267,7 +267,21 @@ def test_functions_and_gates_are_those_of_the_shaders():
     }  # fmt: skip
     assert expected.items() <= constants.items() and shared == expected
     assert constants["kFunctions"] == len(maps.FUNCTIONS)
+    assert constants["kFirstGated"] == maps.FUNCTIONS.index(f"gated_{maps.GATED[0]}")
     assert constants["kGates"] == len(products.GATES)
     assert constants["kReductions"] == len(rows.REDUCTIONS)
     for gate in maps.GATED:
-        assert cases[maps.FUNCTIONS.index(f"gated_{gate}")] == f"F(gated({products.GATES.index(gate)}, x, z, float_at(24), float_at(25)))"
+        given = f"{products.GATES.index(gate)}, x, z, float_at(24), float_at(25)"
+        assert cases[maps.FUNCTIONS.index(f"gated_{gate}")] == f"F(gated({given}))"
+
+
+def test_steps_of_chains_are_those_of_the_shader():
+    shader = (ROOT / "backends/vulkan/shaders/chain.comp").read_text()
+    plan = (ROOT / "backends/vulkan/plan_chains.cpp").read_text()
+    steps = re.findall(r"Shader::(\w+)", re.search(r"kSteps\[\] = {(.*?)};", plan, re.DOTALL)[1])
+    numbers_of_steps = {name: int(number) for name, number in re.findall(r"(k[A-Z]\w+) = (\d+)[,;]", shader)}
+    assert [numbers_of_steps[f"k{name.capitalize()}"] for name in steps] == list(range(len(steps)))
+    constants = {name: int(number) for name, number in re.findall(r"(k\w+) = (\d+)", plan)}
+    for name in ("kStepWords", "kFirstPushed"):
+        assert numbers_of_steps[name] == constants[name]
+    assert len(re.findall(r"coherent buffer Memory\d+", shader)) == constants["kMemories"]

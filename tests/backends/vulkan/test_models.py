@@ -290,17 +290,22 @@ def check_validated(path: Path, prompt: int = 300, context_length: int = 700, **
     assert not [line for line in (done.stdout + done.stderr).splitlines() if "VUID" in line or "SYNC-HAZARD" in line]
 
 
-# Of a decode step and of a prompt; each layer of llama and qwen3 is the same. Of deepseek_v3 attention alone.
-@pytest.mark.parametrize("name,inputs,decoding,prompt", [("llama", "rotated", 6, 10), ("qwen3", "rotated", 6, 10),
-                                                         ("llama", "token", 6, 10), ("llama", "grouped", 6, 8),
-                                                         ("deepseek_v3", "rotated", 7, 9)])  # fmt: skip
-def test_dispatches_of_a_layer(name, inputs, decoding, prompt, tmp_path, vulkan):
+# Of a decode step and of a prompt; each layer of llama and qwen3 is the same.
+DISPATCHES = [
+    ("llama", "", "rotated", 6, 10), ("qwen3", "", "rotated", 6, 10), ("llama", "", "token", 6, 10),
+    ("llama", "", "grouped", 6, 8), ("deepseek_v3", "self_attn.", "rotated", 6, 9),
+    ("deepseek_v3", "mlp.", "rotated", 10, 14),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name,within,inputs,decoding,prompt", DISPATCHES)
+def test_dispatches_of_a_layer(name, within, inputs, decoding, prompt, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
     api.export(
         tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe="8da4w", group_size=32, check="off", inputs=inputs
     )
-    model, within = Model.load(path, backend="vulkan"), "self_attn." if name == "deepseek_v3" else ""
+    model = Model.load(path, backend="vulkan")
     for ids, expected in ([7], decoding), ([5, 6, 7], prompt):
         with model.session(context_length=64) as session:
             session.start_profile()
