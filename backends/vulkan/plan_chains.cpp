@@ -211,6 +211,7 @@ class Chains {
     std::vector<uint32_t> words(kStepWords);
     const auto place = [&](size_t index) { return words.begin() + static_cast<ptrdiff_t>(index); };
     words[0] = word(std::ranges::find(kSteps, from.shader) - kSteps);
+    chain->constants[0] |= 1u << words[0];
     words[1] = word(groups_of(from));
     std::ranges::copy(from.constants, place(kFirstConstant));
     words[kFirstWorkgroup] = word(first);
@@ -232,6 +233,7 @@ class Chains {
     if (steps_.size() > 1) {
       const auto [count, first] = place_strands();
       Dispatch chain{.shader = Shader::chain, .groups = spread(count), .origin = steps_.front().dispatch.origin};
+      chain.constants = {0, word(memories_.size())};  // of which the first grows with the steps
       chain.bindings.assign(1, {Bind::steps});
       chain.bindings.insert(chain.bindings.end(), memories_.begin(), memories_.end());
       chain.bindings.resize(1 + kMemories);

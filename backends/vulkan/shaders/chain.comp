@@ -26,38 +26,40 @@ const uint kStepWords = 48, kFirstPushed = 16;
 const uint kMap = 0, kReduce = 1, kSoftmax = 2, kTop = 3, kPick = 4, kScatter = 5, kMatmul = 6, kNorm = 7;
 shared uint own_step[kFirstPushed];
 
+// What no step of a chain needs is left out of its pipeline: a driver takes long to compile all of this at once.
+layout(constant_id = 0) const uint KINDS = 0xff;  // of steps, a bit each
+layout(constant_id = 1) const uint MEMORIES = 12;
+
 uint read(uint binding, uint at) {
-  switch (own_step[5 + binding]) {
-    case 0: return memory0[at];
-    case 1: return memory1[at];
-    case 2: return memory2[at];
-    case 3: return memory3[at];
-    case 4: return memory4[at];
-    case 5: return memory5[at];
-    case 6: return memory6[at];
-    case 7: return memory7[at];
-    case 8: return memory8[at];
-    case 9: return memory9[at];
-    case 10: return memory10[at];
-    default: return memory11[at];
-  }
+  uint own = own_step[5 + binding];
+  if (MEMORIES > 11 && own == 11) return memory11[at];
+  if (MEMORIES > 10 && own == 10) return memory10[at];
+  if (MEMORIES > 9 && own == 9) return memory9[at];
+  if (MEMORIES > 8 && own == 8) return memory8[at];
+  if (MEMORIES > 7 && own == 7) return memory7[at];
+  if (MEMORIES > 6 && own == 6) return memory6[at];
+  if (MEMORIES > 5 && own == 5) return memory5[at];
+  if (MEMORIES > 4 && own == 4) return memory4[at];
+  if (MEMORIES > 3 && own == 3) return memory3[at];
+  if (MEMORIES > 2 && own == 2) return memory2[at];
+  if (MEMORIES > 1 && own == 1) return memory1[at];
+  return memory0[at];
 }
 
 void write(uint binding, uint at, uint value) {
-  switch (own_step[5 + binding]) {
-    case 0: memory0[at] = value; break;
-    case 1: memory1[at] = value; break;
-    case 2: memory2[at] = value; break;
-    case 3: memory3[at] = value; break;
-    case 4: memory4[at] = value; break;
-    case 5: memory5[at] = value; break;
-    case 6: memory6[at] = value; break;
-    case 7: memory7[at] = value; break;
-    case 8: memory8[at] = value; break;
-    case 9: memory9[at] = value; break;
-    case 10: memory10[at] = value; break;
-    default: memory11[at] = value; break;
-  }
+  uint own = own_step[5 + binding];
+  if (MEMORIES > 0 && own == 0) memory0[at] = value;
+  if (MEMORIES > 1 && own == 1) memory1[at] = value;
+  if (MEMORIES > 2 && own == 2) memory2[at] = value;
+  if (MEMORIES > 3 && own == 3) memory3[at] = value;
+  if (MEMORIES > 4 && own == 4) memory4[at] = value;
+  if (MEMORIES > 5 && own == 5) memory5[at] = value;
+  if (MEMORIES > 6 && own == 6) memory6[at] = value;
+  if (MEMORIES > 7 && own == 7) memory7[at] = value;
+  if (MEMORIES > 8 && own == 8) memory8[at] = value;
+  if (MEMORIES > 9 && own == 9) memory9[at] = value;
+  if (MEMORIES > 10 && own == 10) memory10[at] = value;
+  if (MEMORIES > 11 && own == 11) memory11[at] = value;
 }
 
 #define IN_0(index) read(0, index)
@@ -87,12 +89,7 @@ void write(uint binding, uint at, uint value) {
 #include "matmul.glsl"
 #include "norm.glsl"
 
-// Every lane of the workgroup goes through the same loops, and waits for the others before shared memory is written anew.
-#define STEP(shader, function)                                              \
-  for (uint group = own_step[0] == shader ? own : end; group < end; group += own_step[10]) { \
-    function(group);                                                        \
-    barrier();                                                              \
-  }
+#define STEP(shader, function) if ((KINDS >> shader & 1) != 0 && own_step[0] == shader) function(group);
 
 void main() {
   uint lane = gl_LocalInvocationID.x;
@@ -104,14 +101,18 @@ void main() {
     // Wraps round, and is then beyond all, for a workgroup before the first.
     uint end = own_step[1], own = group_index() - own_step[9];
     if (own >= own_step[10]) own = end;
-    STEP(kMap, map_elements)
-    STEP(kReduce, reduce_rows)
-    STEP(kSoftmax, softmax_rows)
-    STEP(kTop, top_rows)
-    STEP(kPick, pick_elements)
-    STEP(kScatter, scatter_elements)
-    STEP(kMatmul, matmul_elements)
-    STEP(kNorm, norm_rows)
+    // Every lane of the workgroup goes through the same loop, and waits for the others before shared memory is written anew.
+    for (uint group = own; group < end; group += own_step[10]) {
+      STEP(kMap, map_elements)
+      STEP(kReduce, reduce_rows)
+      STEP(kSoftmax, softmax_rows)
+      STEP(kTop, top_rows)
+      STEP(kPick, pick_elements)
+      STEP(kScatter, scatter_elements)
+      STEP(kMatmul, matmul_elements)
+      STEP(kNorm, norm_rows)
+      barrier();
+    }
     memoryBarrierBuffer();
     barrier();
   }
