@@ -30,6 +30,7 @@ from tests.demo import CHECKPOINT
 
 # Largest |a - b| over largest |b|: now and then a key is between two float16, and both sides take another one.
 MAX_RELATIVE_ERROR = 5e-4
+LARGER = {"gemma4_unified_text": 1e-3}  # rounding all of its keys to float16 moves its logits by 2e-3
 # Without them the demo model stands for all: ops have tests of their own, and Core AI's have types for what both share.
 TYPES = ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else []
 
@@ -44,10 +45,8 @@ def compared(cpu: Path, file: Path, ids: list[int], prefill: int = PREFILL) -> t
 
 @pytest.mark.parametrize("name", TYPES)
 def test_the_same_logits_as_on_the_cpu(name, coreml, tmp_path):
-    """Where rounding all keys to float16 moves logits far, few that are rounded the other way may move them too."""
     cpu, file = export(name, tmp_path, CoremlBackend(CONTEXT, COUNTS))
-    half, whole = (on_the_cpu(cpu, ids_of(15), kv_dtype=dtype) for dtype in ("float16", "float32"))
-    assert max(compared(cpu, file, ids_of(15))) <= max(MAX_RELATIVE_ERROR, errors(half, whole) / 2)
+    assert max(compared(cpu, file, ids_of(15))) <= LARGER.get(name, MAX_RELATIVE_ERROR)
 
 
 @pytest.fixture(scope="module")
