@@ -28,7 +28,7 @@ set(MOTE_PART_TABLE
   "advice|"                    # mote advise
   "reports|"                   # what a file and this machine are, as JSON; golden samples
   "grammars.json_schema|" "grammars.regex|" "grammars.gbnf|" "grammars.lark|"
-  "backends.xnnpack|" "backends.vulkan|" "backends.qnn|")
+  "backends.xnnpack|" "backends.vulkan|" "backends.qnn|" "backends.coreml|" "backends.coreai|")
 
 # mote_ops_of(folder names): the ops that the files of a folder register, which are all that they put in quotes.
 function(mote_ops_of folder names)
