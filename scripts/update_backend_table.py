@@ -20,7 +20,8 @@ def table(backend: str) -> str:
     lowering = importlib.import_module(f"backends.{backend}.lowering")
     ops, refusals = lowering.OPS, lowering.Refusal
     lines = [f"| op | taken by {NAMES[backend]}, but for |", "|---|---|"]
-    for entry in dict.fromkeys(ops.values()):
+    # By families: in which order these were imported is nobody's business.
+    for entry in sorted(dict.fromkeys(ops.values()), key=lambda entry: entry.lower.__module__):
         names = ", ".join(f"`{op}`" for op, other in ops.items() if other is entry)
         lines.append(f"| {names} | {words(entry.refuses)} |")
     declared = {refusal for entry in ops.values() for refusal in entry.refuses}

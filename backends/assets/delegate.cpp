@@ -12,10 +12,6 @@
 namespace mote::assets {
 namespace {
 
-Status at(const std::string& place, const Status& status) {
-  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
-}
-
 // Whether elements of a call's tensor can be made those of a port, or the other way round.
 bool converts(DType of_call, DType of_port) {
   switch (of_call) {
@@ -90,10 +86,10 @@ class SessionDelegate final : public Delegate {
 
   Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) override {
     const Status status = check_call(program_->asset().functions()[part], call, tokens);
-    return status.ok() ? Result<size_t>(size_t{0}) : Result<size_t>(at(program_->place(part), status));
+    return status.ok() ? Result<size_t>(size_t{0}) : Result<size_t>(at_place(program_->place(part), status));
   }
   Status execute(size_t part, const Call& call, KernelContext&) override try {
-    return at(program_->place(part), run(part, call));
+    return at_place(program_->place(part), run(part, call));
   } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "no memory for a call of an asset's function"}; }
 
   uint64_t held_bytes() const override { return states_.held_bytes(); }

@@ -18,10 +18,6 @@ constexpr uint32_t kShares = 0;
 
 std::string graph_name(size_t index) { return format("part%zu", index); }
 
-Status at_part(const DelegatePart& part, const Status& status) {
-  return status.ok() ? status : Status(status.code(), part.place + ": " + status.message());
-}
-
 // Weights that parts share count once.
 Status check_size(std::span<const Graph> graphs, const DelegateSource& source, uint64_t* total) {
   std::map<std::pair<uint32_t, fb::WeightForm>, uint64_t> weights;
@@ -55,7 +51,7 @@ Context::Compiled& Context::declare(const Graph& graph) {
 Result<std::unique_ptr<Context>> Context::compile(const Library& library, std::span<const Graph> graphs,
                                                   const DelegateSource& source) {
   std::unique_ptr<Context> made(new Context(library));
-  MOTE_RETURN_IF_ERROR(at_part(source.parts.front(), check_size(graphs, source, &made->bytes_)));
+  MOTE_RETURN_IF_ERROR(at_place(source.parts.front().place, check_size(graphs, source, &made->bytes_)));
   CustomConfig custom{kContextSharesWeights, {kShares, kShares}};
   const Config config{0, &custom};
   const Config* configs[] = {&config, nullptr};
@@ -63,7 +59,7 @@ Result<std::unique_ptr<Context>> Context::compile(const Library& library, std::s
       library.functions.context_create(library.backend, library.device, configs, &made->context_), "make a context"));
   for (size_t i = 0; i < graphs.size(); ++i) {
     MOTE_RETURN_IF_ERROR(report(source.progress, static_cast<double>(i) / static_cast<double>(graphs.size())));
-    MOTE_RETURN_IF_ERROR(at_part(source.parts[i], made->add(graphs[i], source.parts[i], i)));
+    MOTE_RETURN_IF_ERROR(at_place(source.parts[i].place, made->add(graphs[i], source.parts[i], i)));
   }
   return made;
 }

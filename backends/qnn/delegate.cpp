@@ -12,10 +12,6 @@ namespace {
 
 constexpr float kHidden = -30000.0f;  // of a score, as float16: its weight is 0
 
-Status at(const std::string& place, const Status& status) {
-  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
-}
-
 bool has_shape(const Tensor& tensor, const Shape& shape) {
   bool same = tensor.dtype == DType::kFloat32 && tensor.bits == 0 && tensor.is_contiguous() &&
               tensor.rank == static_cast<int>(shape.size());
@@ -53,13 +49,13 @@ class SessionDelegate final : public Delegate {
 
   Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) override {
     const Graph& graph = program_->parts().graphs[part];
-    MOTE_RETURN_IF_ERROR(at(program_->place(part), check_call(graph, call, tokens)));
+    MOTE_RETURN_IF_ERROR(at_place(program_->place(part), check_call(graph, call, tokens)));
     return size_t{0};
   }
 
   Status execute(size_t part, const Call& call, KernelContext& context) override try {
     const int64_t kept = context.sequences.empty() ? -1 : context.sequences.front().num_kept;
-    return at(program_->place(part), run(part, call, kept));
+    return at_place(program_->place(part), run(part, call, kept));
   } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "no memory for a call of QNN"}; }
 
   uint64_t held_bytes() const override { return caches_.held_bytes(); }

@@ -158,23 +158,19 @@ Status NodeWriter::add_params(const fb::NodeT& node, const std::string& name, st
       params->push_back(scalar("transpose_in0", DataType::kBool8, 0));
       params->push_back(scalar("transpose_in1", DataType::kBool8, node.transposed ? 1 : 0));
       return {};
-    case fb::Op::rms_norm: {
+    case fb::Op::rms_norm:
+    case fb::Op::mean:
+    case fb::Op::maximum_of: {
       MOTE_ASSIGN(const QnnTensor axes, indices(name + "_axes", DataType::kUint32, {rank - 1}, {1}));
       params->push_back(list("axes", axes));
-      params->push_back(scalar_float("epsilon", node.epsilon));
+      params->push_back(node.op == fb::Op::rms_norm ? scalar_float("epsilon", node.epsilon)
+                                                    : scalar("keep_dims", DataType::kBool8, 1));
       return {};
     }
     case fb::Op::softmax:
       params->push_back(scalar("axis", DataType::kUint32, rank - 1));
       params->push_back(scalar_float("beta", 1.0f));
       return {};
-    case fb::Op::mean:
-    case fb::Op::maximum_of: {
-      MOTE_ASSIGN(const QnnTensor axes, indices(name + "_axes", DataType::kUint32, {rank - 1}, {1}));
-      params->push_back(list("axes", axes));
-      params->push_back(scalar("keep_dims", DataType::kBool8, 1));
-      return {};
-    }
     case fb::Op::transpose: {
       MOTE_ASSIGN(const QnnTensor axes, indices(name + "_perm", DataType::kUint32, node.axes, {rank}));
       params->push_back(list("perm", axes));

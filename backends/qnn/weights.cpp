@@ -14,15 +14,19 @@ constexpr int kLeastExponent = -14;    // of float16
 constexpr float kMostScales = 256.0f;  // of the columns of a row together, which makes its length a float16
 constexpr int kMaxMultiplier = (1 << kBlockScaleBits) - 1;
 
+// Calls visit(column, code) for the columns of a group.
+template <typename Visit> void each_code(const WeightRow& row, int64_t group, const Visit& visit) {
+  const std::byte* tile = row.tile(group);
+  for (int64_t i = 0; i < row.group_size; ++i)
+    visit(static_cast<size_t>(group * row.group_size + i),
+          code_at(tile, row.bits, row.group_size, row.in_block, i) - code_offset(row.bits));
+}
+
 // Calls visit(column, multiplier * code) for each column.
 template <typename Visit> void each_product(const WeightRow& row, const Visit& visit) {
   for (int64_t group = 0; group < row.groups; ++group) {
-    const std::byte* tile = row.tile(group);
     const int multiplier = row.multiplier(group);
-    for (int64_t i = 0; i < row.group_size; ++i) {
-      const int code = code_at(tile, row.bits, row.group_size, row.in_block, i) - code_offset(row.bits);
-      visit(group * row.group_size + i, multiplier * code);
-    }
+    each_code(row, group, [&](size_t column, int code) { visit(column, multiplier * code); });
   }
 }
 
@@ -59,9 +63,8 @@ StaticTensor turned(const Tensor& tensor) {
     }
     const WeightRow tiles(tensor, static_cast<int64_t>(row));
     const float scale = tiles.scale();
-    each_product(tiles, [&](int64_t column, int product) {
-      halves.set(static_cast<size_t>(column) * n + row, scale * static_cast<float>(product));
-    });
+    each_product(
+        tiles, [&](size_t column, int product) { halves.set(column * n + row, scale * static_cast<float>(product)); });
   }
   return halves.take();
 }
@@ -77,9 +80,9 @@ Result<StaticTensor> bytes_of_rows(const Tensor& tensor) {
     // QNN wants positive scales; what has none is zeros.
     const bool is_zero = !tiles.has_scale();
     result.scales[row] = {is_zero ? 1.0f : scale, 0};
-    each_product(tiles, [&](int64_t column, int product) {
+    each_product(tiles, [&](size_t column, int product) {
       fits = fits && product >= -128 && product <= 127;
-      result.bytes[static_cast<size_t>(column) * n + row] = static_cast<std::byte>(is_zero ? 0 : product);
+      result.bytes[column * n + row] = static_cast<std::byte>(is_zero ? 0 : product);
     });
   }
   MOTE_REQUIRE(fits, Code::kInvalidProgram, "its rows are no signed bytes with one positive scale");
@@ -93,7 +96,7 @@ std::vector<float> row_lengths(const Tensor& tensor) {
   for (size_t row = 0; row < lengths.size(); ++row) {
     const WeightRow tiles(tensor, static_cast<int64_t>(row));
     double sum = 0;
-    each_product(tiles, [&](int64_t, int product) { sum += static_cast<double>(product) * product; });
+    each_product(tiles, [&](size_t, int product) { sum += static_cast<double>(product) * product; });
     int exponent = 0;
     std::frexp(tiles.scale() * std::sqrt(sum), &exponent);
     lengths[row] = std::ldexp(1.0f, std::max(exponent, kLeastExponent));
@@ -124,11 +127,9 @@ Result<StaticTensor> blocks_of(const Tensor& tensor) {
       // QNN wants positive scales of blocks too.
       const bool is_empty = is_zero || multiplier == 0;
       result.block_scales.push_back(static_cast<uint8_t>(is_empty ? 1 : multiplier));
-      for (int64_t i = 0; i < tiles.group_size && !is_empty; ++i) {
-        const int code = code_at(tiles.tile(group), tiles.bits, tiles.group_size, tiles.in_block, i);
-        const auto column = static_cast<size_t>(group * tiles.group_size + i);
-        result.bytes[column * n + row] = static_cast<std::byte>(code - code_offset(tiles.bits));
-      }
+      if (is_empty) continue;
+      each_code(tiles, group,
+                [&](size_t column, int code) { result.bytes[column * n + row] = static_cast<std::byte>(code); });
     }
   }
   MOTE_REQUIRE(fits, Code::kInvalidProgram, "its groups have multipliers that are not 0 to %d, or its rows no scale",
@@ -146,7 +147,7 @@ uint64_t static_bytes(const fb::ValueT& value) {
 }
 
 Result<StaticTensor> static_tensor(const fb::ValueT& value, const DelegatePart& part) {
-  if (value.kind == fb::ValueKind::constant) { return halves_of(value.numbers); }
+  if (value.kind == fb::ValueKind::constant) return halves_of(value.numbers);
   const DelegateWeight& weight = part.weights[static_cast<size_t>(value.index)];
   if (value.form == fb::WeightForm::plain) return plain(weight.tensor, value.offset);
   if (value.form == fb::WeightForm::matrix) return turned(weight.tensor);

@@ -15,10 +15,6 @@
 
 namespace mote::vulkan {
 
-inline Status at_place(const std::string& place, const Status& status) {
-  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
-}
-
 struct LoadedPart {
   Graph graph;
   std::vector<const DeviceWeight*> weights;  // of the part, in its order

@@ -14,10 +14,6 @@ namespace {
 // Of all values of a part: a shape from a file must not make XNNPACK fill all memory.
 constexpr int64_t kMaxWorkspaceBytes = int64_t{8} << 30;
 
-Status at_place(const std::string& place, const Status& status) {
-  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
-}
-
 Status check_tensor(const char* list, size_t index, const Tensor* tensor, const Shape& shape, int64_t tokens) {
   bool fits = tensor != nullptr && tensor->dtype == DType::kFloat32 && tensor->bits == 0 &&
               tensor->rank == static_cast<int>(shape.size()) && tensor->is_contiguous();

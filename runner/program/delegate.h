@@ -32,6 +32,11 @@ struct DelegatePart {
   std::vector<DelegateWeight> weights;  // in the order of the blob's references
 };
 
+// An error of a part with its place in front.
+inline Status at_place(const std::string& place, const Status& status) {
+  return status.ok() ? status : Status(status.code(), place + ": " + status.message());
+}
+
 // What eager PyTorch computed when the file was written, for a device to be tried with. Data lives as long as the
 // program.
 struct DelegateSample {

@@ -11,13 +11,8 @@ float factor_of_norm(uint begin, uint width, float eps) {
     lanes[l] = sum;
   }
   barrier();
-  float l[16];
-  for (uint i = 0; i < 16; ++i) {
-    precise float even = lanes[i] + lanes[32 + i], odd = lanes[16 + i] + lanes[48 + i];
-    precise float sum = even + odd;
-    l[i] = sum;
-  }
-  precise float all = SUM_16_LANES(l);
+  precise float all;
+  SUM_64_LANES(all, lanes)
   precise float root = sqrt(all / float(width) + eps);
   precise float factor = 1.0 / root;
   return factor;

@@ -6,13 +6,8 @@ float total_of_lanes() {
     precise float sixteen = SUM_16_LANES(parts);
     return sixteen;
   }
-  float l[16];
-  for (uint i = 0; i < 16; ++i) {
-    precise float even = parts[i] + parts[32 + i], odd = parts[16 + i] + parts[48 + i];
-    precise float sum = even + odd;
-    l[i] = sum;
-  }
-  precise float all = SUM_16_LANES(l);
+  precise float all;
+  SUM_64_LANES(all, parts)
   return all;
 }
 
