@@ -74,17 +74,20 @@ void for_each_row(const Source& source, int64_t count, int64_t width, Scratch& s
 struct CodeRows {
   float* scales;
   int32_t* zeros;
+  int32_t* sums;
   CodeBlock* blocks;
 
   CodeRows(const Activations& result, Scratch& scratch)
       : scales(scratch.take<float>(result.count)),
         zeros(scratch.take<int32_t>(result.count)),
+        sums(scratch.take<int32_t>(result.count)),
         blocks(scratch.take<CodeBlock>(result.num_blocks)) {}
 
   void add(int64_t row, const Place& place, RowCodes made, const int8_t* codes, const int32_t* offsets) const {
     scales[row] = made.scale;
     zeros[row] = made.zero;
-    if (row == place.first) blocks[place.block] = {codes, offsets, scales + row, zeros + row, place.count};
+    sums[row] = made.sum;
+    if (row == place.first) blocks[place.block] = {codes, offsets, scales + row, zeros + row, sums + row, place.count};
   }
 };
 
@@ -219,7 +222,8 @@ size_t activations_bytes(const ActivationForm& form, const Matrix& weight, int64
                            : array_bytes<int8_t>(packed_row(*form.packing, count, num_blocks) * pitch) +
                                  array_bytes<int8_t>(num_threads * weight.columns) +
                                  array_bytes<int32_t>(num_threads * groups);
-  return codes + array_bytes<float>(count) + array_bytes<int32_t>(count) + array_bytes<CodeBlock>(num_blocks) + buffers;
+  return codes + array_bytes<float>(count) + 2 * array_bytes<int32_t>(count) + array_bytes<CodeBlock>(num_blocks) +
+         buffers;
 }
 
 Activations prepare_activations(const ActivationForm& form, const Tensor& x, const FusedNorm& norm,

@@ -70,22 +70,25 @@ MOTE_INLINE F32x16 finish_sums(const CodeBlock& x, int64_t t, const I32x16& sums
   return splat(x.scales[t]) * (weight_scale * to_f32(sums - splat_i32(x.zeros[t]) * weight_sums));
 }
 
-// clear_rows and finish_rows are for kernels that keep sums in y because registers cannot hold them: 16 for each token
+// start_rows and finish_rows are for kernels that keep sums in y because registers cannot hold them: 16 for each token
 // and stream (block of 16 weight rows), int32 until finish_rows makes them floats.
-MOTE_INLINE void clear_rows(const CodeBlock& x, int streams, float* y, int64_t stride) {
+// offset: of all weights, as they are multiplied
+MOTE_INLINE void start_rows(const CodeBlock& x, int streams, int32_t offset, float* y, int64_t stride) {
   for (int t = 0; t < x.count; ++t) {
-    for (int s = 0; s < streams; ++s) store_i32(y + t * stride + 16 * s, splat_i32(0));
+    const I32x16 start =
+        splat_i32(static_cast<int32_t>(static_cast<uint32_t>(-offset) * static_cast<uint32_t>(x.sums[t])));
+    for (int s = 0; s < streams; ++s) store_i32(y + t * stride + 16 * s, start);
   }
 }
 // weight_sums(s): int32 [16], the sums of multiplier * code of a stream's rows
 template <typename WeightSums>
 MOTE_INLINE void finish_rows(const TileBlocks& w, const CodeBlock& x, const WeightSums& weight_sums, float* y,
                              int64_t stride) {
-  for (int t = 0; t < x.count; ++t) {
-    for (int s = 0; s < w.count; ++s) {
-      float* sums = y + t * stride + 16 * s;
-      store_f32(sums, finish_sums(x, t, load_i32(sums), load_i32(weight_sums(s)), load_f32(w.row_scales(s))));
-    }
+  for (int s = 0; s < w.count; ++s, y += 16) {
+    const I32x16 sums_of_row = load_i32(weight_sums(s));
+    const F32x16 scale = load_f32(w.row_scales(s));
+    for (int t = 0; t < x.count; ++t)
+      store_f32(y + t * stride, finish_sums(x, t, load_i32(y + t * stride), sums_of_row, scale));
   }
 }
 
@@ -108,6 +111,18 @@ MOTE_INLINE void for_each_tile(const TileBlocks& w, const Range& range, int bits
       fetch(tile, bytes);
       unpack(s, g, tile);
     }
+  }
+}
+
+// Fetches one of `shares` parts of what is likely multiplied after a range: memory answers while the range is.
+MOTE_INLINE void fetch_after(const TileBlocks& w, const Range& range, int64_t share, int64_t shares) {
+  if (range.is_last && w.ahead == 0) return;
+  const int64_t bytes = tile_bytes(w.bits, w.group_size), range_bytes = range.groups * bytes;
+  const int64_t after = range.is_last ? w.ahead : (range.first_group + range.groups) * bytes;
+  const int64_t lines = (range_bytes + 63) / 64, end = lines * (share + 1) / shares;
+  for (int s = 0; s < w.count; ++s) {
+    for (int64_t line = lines * share / shares; line < end; ++line)
+      __builtin_prefetch(w.blocks[s] + after + 64 * line, 0, 2);
   }
 }
 

@@ -60,7 +60,7 @@ void add_run(const RowPanel& panel, const int8_t* codes, int64_t chunks, float* 
 
 void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& range, const CodeBlock& x, float* y,
                     int64_t stride) {
-  if (range.is_first) clear_rows(x, w.count, y, stride);
+  if (range.is_first) start_rows(x, w.count, 0, y, stride);
   const int64_t first_column = range.first_group * w.group_size, chunks = range.groups * w.group_size / kChunk;
   with_most_bits(w.bits, [&](auto bits) MOTE_INLINE_LAMBDA {
     for (int s = 0; s < w.count; ++s) {

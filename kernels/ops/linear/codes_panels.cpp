@@ -167,28 +167,15 @@ void add_octets(const RowPanel* panels, int count, const Part& x, int tokens, fl
 }
 #endif
 
-// Offsets of a block's tokens for a range of products, which have kProductOffset added where codes have code_offset.
-void add_offsets(const TileBlocks& w, const Range& range, const CodeBlock& x, int32_t* sums) {
-  for_each_run(x.count, 0, [&](int first, auto rows) {
-    const int32_t* offsets = x.offsets + first * w.groups + range.first_group * rows;
-    for (int t = 0; t < rows; ++t) {
-      int32_t sum = 0;
-      for (int64_t g = 0; g < range.groups; ++g) sum += offsets[g * rows + t];
-      sums[first + t] = sum * (kProductOffset >> (w.bits - 1));
-    }
-  });
-}
-
 void multiply_block(const TileBlocks& w, const RowPanel* panels, const Range& range, const CodeBlock& x, float* y,
                     int64_t stride) {
-  if (range.is_first) clear_rows(x, w.count, y, stride);
+  // Offsets of products are subtracted once for a row, those of codes for each group.
+  constexpr int32_t kNone[kTokenBlock] = {};
+  if (range.is_first)
+    start_rows(x, w.count, takes_products(w.bits) && !kCodesAreSigned ? kProductOffset : 0, y, stride);
   const int64_t first_column = range.first_group * w.group_size, chunks = w.group_size / kChunk;
-  int32_t sums[kTokenBlock];
   Part part = {x.codes, w.columns(), first_column, range.groups, chunks, x.offsets, range.first_group, w.groups};
-  if (takes_products(w.bits)) {
-    add_offsets(w, range, x, sums);
-    part = {x.codes, w.columns(), first_column, 1, range.groups * chunks, sums, 0, 1};
-  }
+  if (takes_products(w.bits)) part = {x.codes, w.columns(), first_column, 1, range.groups * chunks, kNone, 0, 1};
 #if defined(MOTE_HAS_OCTETS)
   const bool in_octets = takes_products(w.bits);
   if (in_octets) add_octets(panels, w.count, part, x.count, y, stride);

@@ -150,7 +150,7 @@ template <int kBits, bool kLong>
 void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int32_t weight_sums[kMaxStreams][16] = {};
   const bool zeros = has_zeros(x);
-  clear_rows(x, w.count, y, stride);
+  start_rows(x, w.count, 0, y, stride);
   const int64_t bytes = tile_bytes(kBits, w.group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
     for (int s = 0; s < w.count; ++s) {

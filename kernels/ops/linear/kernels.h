@@ -23,6 +23,7 @@ struct TileBlocks {
   int64_t group_size = 0;
   TileScales scales;
   int64_t groups = 0;
+  int64_t ahead = 0;  // bytes from each block to what is likely multiplied after it; 0: not known
 
   int64_t columns() const { return groups * group_size; }
   TileLayout layout() const { return {bits, group_size, scales}; }
@@ -50,6 +51,7 @@ struct CodeBlock {
       offsets;           // of each run [groups][rows], -code_offset(bits) * the sum of a group's codes; nullptr: packed
   const float* scales;   // [count]
   const int32_t* zeros;  // [count]
+  const int32_t* sums;   // [count], of a row's codes
   int count;
 };
 
@@ -150,6 +152,7 @@ struct LowRankProducts {
 struct RowCodes {
   float scale;
   int32_t zero;
+  int32_t sum;  // of all codes
 };
 // What is done to one row before and after a product.
 struct RowKernels {

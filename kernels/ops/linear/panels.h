@@ -24,7 +24,10 @@ MOTE_INLINE void multiply_panels(const TileBlocks& w, const CodeBlock* x, int64_
                     [&](int s, int64_t group, const std::byte* tile) { unpack(bits, panels[s], group, tile); });
     });
     float* rows = y;
-    for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) multiply_block(panels, range, x[b], rows);
+    for (int64_t b = 0; b < num_blocks; rows += x[b].count * stride, ++b) {
+      fetch_after(w, range, b, num_blocks);
+      multiply_block(panels, range, x[b], rows);
+    }
   });
 }
 

@@ -69,6 +69,7 @@ void multiply_streams(const Product& product, const Matrix& matrix, const Stream
     const std::byte* tiles = matrix.data + streams.rows[s] / kTileRows * matrix.block_bytes();
     blocks.blocks[s] = product.packed == nullptr ? tiles : product.packed->block_of(tiles);
   }
+  blocks.ahead = streams.ahead / kTileRows * matrix.block_bytes();
   if (product.groups != nullptr) {
     product.groups->multiply(blocks, x.group_blocks + first_block, num_blocks, y, stride, scratch);
   } else if (product.codes != nullptr) {

@@ -33,6 +33,7 @@ Result<Product> select_product(InputRounding rounding, const Tensor& weight, int
 struct Streams {
   int64_t rows[kMaxStreams];
   int count = 0;
+  int64_t ahead = 0;  // rows from each run to the one that is likely multiplied next in its place; 0: not known
 
   void add(int64_t row) { rows[count++] = row; }
 };

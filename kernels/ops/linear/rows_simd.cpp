@@ -83,6 +83,7 @@ RowCodes quantize(const float* x, int64_t width, bool symmetric, int64_t group_s
                   CodeLayout layout, int8_t* codes, int32_t* offsets) {
   constexpr int64_t kChunk = columns_together(CodeLayout::kChunks);
   const RowScale row = row_scale(x, width, symmetric);
+  I32x16 all = splat_i32(0);
   for (int64_t group = 0; group < width / group_size; ++group) {
     I32x16 sums = splat_i32(0);
     for (int64_t k = group * group_size; k < (group + 1) * group_size; k += 16) {
@@ -97,16 +98,18 @@ RowCodes quantize(const float* x, int64_t width, bool symmetric, int64_t group_s
       for (int i = 0; i < 4; ++i) std::memcpy(codes + count * (k + 4 * i), bytes + 4 * i, 4);
     }
     offsets[count * group] = -code_offset * sum_lanes(sums);
+    all = all + sums;
   }
   const auto zero = static_cast<int32_t>(row.zero);
-  if (layout != CodeLayout::kUnsignedQuads) return {row.scale, zero};
+  const int32_t sum = sum_lanes(all);
+  if (layout != CodeLayout::kUnsignedQuads) return {row.scale, zero, sum};
   for (int64_t k = 0; k < width; k += 4) {
     uint32_t quad;
     std::memcpy(&quad, codes + count * k, sizeof(quad));
     quad ^= 0x80808080u;  // adds kUnsignedZero to each byte
     std::memcpy(codes + count * k, &quad, sizeof(quad));
   }
-  return {row.scale, zero + kUnsignedZero};
+  return {row.scale, zero + kUnsignedZero, sum + static_cast<int32_t>(width) * kUnsignedZero};
 }
 
 void round(const float* x, int64_t width, bool symmetric, float* to) {

@@ -110,6 +110,7 @@ GatedStrip gated_strip(const Matrix& matrix, int64_t n, int64_t width) {
   GatedStrip strip;
   for (int64_t i = 0; i < width; i += kTileRows) strip.streams.add(n + i);
   const int64_t shift = matrix.bits == 0 ? 0 : (features + n) % kTileRows;
+  strip.streams.ahead = width;
   strip.up = strip.streams.count * kTileRows + shift;
   for (int64_t row = features + n - shift; row < features + n + width; row += kTileRows) strip.streams.add(row);
   return strip;
@@ -138,6 +139,7 @@ Status run_linear(const Call& call, KernelContext& context) {
     const int64_t n = strip * kWide, width = std::min(kWide, rows - n);
     Streams streams;
     for (int64_t row = n; row < n + width; row += kTileRows) streams.add(row);
+    streams.ahead = kWide;
     float* to = y + first * rows + n;
     // Sums wait in the buffer: rows of y often lie a power of two apart, where caches keep few of them.
     run.multiply(streams, first, count, buffer, kWide, buffer);

@@ -36,7 +36,7 @@ struct Inputs {
   }
 
   CodeBlock code_block() const {
-    return {codes.data(), integers.data(), floats.data(), integers.data(), tokens.in_block};
+    return {codes.data(), integers.data(), floats.data(), integers.data(), integers.data(), tokens.in_block};
   }
   GroupBlock group_block() const {
     return {codes.data(), integers.data(), floats.data(), floats.data(), tokens.in_block};
