@@ -25,9 +25,14 @@ size_t buffer_bytes(const Matrix& matrix, const Product& product, int64_t tokens
          array_bytes<std::byte>(static_cast<int64_t>(product.scratch_bytes(matrix)));
 }
 
-// Prefetches a row of results for writing, some rows ahead, because rows lie far apart.
+// Prefetches a row some rows ahead, because rows lie far apart: of results for writing, of the residual for reading.
 void expect_store(const float* to, int64_t width) {
   for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(to + i, 1);
+}
+void expect_load(const Tensor* residual, int64_t row, int64_t n, int64_t width) {
+  if (residual == nullptr || residual->stride(-1) != 1) return;
+  const float* from = residual->as<float>() + row_offset(*residual, row) + n;
+  for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(from + i);
 }
 
 const float* data_or_null(const Tensor* tensor) { return tensor == nullptr ? nullptr : tensor->as<float>(); }
@@ -145,7 +150,10 @@ Status run_linear(const Call& call, KernelContext& context) {
     run.multiply(streams, first, count, buffer, kWide, buffer);
     adapters.add(first, count, n, width, buffer, kWide);
     for (int64_t t = 0; t < count; ++t) {
-      if (t + kRowsAhead < count) expect_store(to + (t + kRowsAhead) * rows, width);
+      if (t + kRowsAhead < count) {
+        expect_store(to + (t + kRowsAhead) * rows, width);
+        expect_load(residual, first + t + kRowsAhead, n, width);
+      }
       float gathered[kWide];
       const float* added = residual_part(residual, first + t, n, width, gathered);
       run.params().product.x.rows->finish(buffer + t * kWide, bias == nullptr ? nullptr : bias + n, added, width,
