@@ -10,6 +10,7 @@ from llm_export.program.instructions import Dim
 from .blob import Graph, Node, Op, ValueKind, View
 
 RMS = 0  # of a norm
+NORM_FOR_OTHERS = 2  # of what is rounded: a norm of its own, whose rows others read too
 MOST_ROUNDED_BY_LAST = 4096  # columns of a row, which is then made and rounded by one dispatch
 NO_ROPE = 3  # of `heads`, beside the layouts of rope
 
@@ -49,6 +50,23 @@ def fuse(graph: Graph, moves: Moves) -> None:
         _fuse_latent_heads(graph, node, readers, makers, moves)
     for node in graph.nodes:
         _turn_in_place(graph, node, readers)
+    for node in [node for node in graph.nodes if node.op is Op.quantize]:
+        _norm_and_round(graph, node, makers)
+
+
+def _norm_and_round(graph: Graph, node: Node, makers: dict[int, Node]) -> None:
+    """What norms rows also rounds them: for experts, whose router reads the rows themselves."""
+    x = node.inputs[0]
+    norm = makers.get(x.value)
+    if norm is None or norm.op is not Op.norm or len(node.outputs) != 3 or node.integers[0] != 0 or not _is_whole(x):
+        return
+    rows, weight, bias = norm.inputs
+    if norm.integers[0] != RMS or bias is not None or x.sizes != rows.sizes:
+        return
+    outputs, integers = (*node.outputs, norm.outputs[0]), (NORM_FOR_OTHERS, *node.integers[1:])
+    made = Node(Op.quantize, (rows, weight), outputs, integers, norm.numbers, norm.origin)
+    graph.nodes[:] = [made if each is norm else each for each in graph.nodes if each is not node]
+    makers[x.value] = made
 
 
 def _turn_in_place(graph: Graph, node: Node, readers: Counter) -> None:

@@ -1,5 +1,6 @@
 // Products with weights, what rounds their inputs, lookups.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -106,25 +107,30 @@ Status Planner::add_embedding() {
 Result<Planner::Quantized> Planner::quantized_of(uint32_t lanes, int64_t shared_bytes) const {
   Quantized made;
   const bool in_groups = node_->op == fb::Op::quantize_groups;
-  for (size_t i = 0; i < node_->integers.size(); ++i) MOTE_RETURN_IF_ERROR(integer_below(i, 2));
+  for (size_t i = 0; i < node_->integers.size(); ++i)
+    MOTE_RETURN_IF_ERROR(integer_below(i, i == 0 && !in_groups ? 3 : 2));
   MOTE_ASSIGN(made.x, rows("inputs[0]", node_->inputs[0]));
   const int64_t columns = made.x.columns;
   MOTE_ASSIGN(made.weight, parameter("inputs[1]", node_->inputs[1], columns));
   MOTE_RETURN_IF_ERROR(check_codes(node_->outputs, made.x.count(), columns, in_groups));
   for (size_t i = 0; i < 3; ++i) made.outputs.push_back(bound(static_cast<uint32_t>(node_->outputs[i].value)));
-  const bool has_norm = node_->integers[0] != 0, is_rotated = !in_groups && node_->integers[2] != 0;
-  const int64_t others = 4 * (std::max<int64_t>(lanes, 16) + lanes + 2) + shared_bytes;
+  const bool is_rotated = !in_groups && node_->integers[2] != 0;
+  const uint32_t norm_lanes = std::array{0u, 16u, 64u}[static_cast<size_t>(node_->integers[0])];
+  const int64_t others = 4 * (std::max(lanes, norm_lanes) + lanes + 2) + shared_bytes;
   const bool is_kept = 4 * columns + others <= device_.limits.maxComputeSharedMemorySize;
-  if (is_rotated && !is_kept) {
-    if (node_->outputs.size() < 4) {
+  const bool norms_for_others = norm_lanes == 64;
+  if (norms_for_others || (is_rotated && !is_kept)) {
+    // One place for rows: those behind the norm, or those that are turned.
+    if (norms_for_others && node_->outputs.size() < 4) return invalid("outputs[3]: is absent");
+    if (node_->outputs.size() < 4 || (norms_for_others && is_rotated && !is_kept)) {
       return invalid("%lld columns: do not fit the GPU's shared memory", static_cast<long long>(columns));
     }
     MOTE_ASSIGN(const View turned, whole("outputs[3]", node_->outputs[3], made.x.count() * columns));
     made.turned = bound(turned);
   }
   const Turn turn = turn_of(columns);
-  made.is_shared = in_groups && !has_norm;
-  made.constants = {has_norm,
+  made.is_shared = in_groups && norm_lanes == 0;
+  made.constants = {norm_lanes,
                     made.weight.kind != Bind::none,
                     !in_groups && node_->integers[1] != 0,
                     is_rotated,

@@ -41,8 +41,12 @@ class FusedNorm:
 
     @staticmethod
     def of(instruction: Instruction, weight: int) -> FusedNorm:
-        numbers = (number(instruction, "norm_eps"), number(instruction, "norm_unit_offset"))
-        return FusedNorm(instruction.attributes["norm"] == "rms", weight, numbers)
+        if instruction.attributes["norm"] != "rms":
+            return NO_NORM
+        return FusedNorm(True, weight, (number(instruction, "norm_eps"), number(instruction, "norm_unit_offset")))
+
+
+NO_NORM = FusedNorm(False, -1, (0.0, 0.0))
 
 
 def normed(graph: GraphBuilder, x: View, fused: FusedNorm) -> View:
@@ -151,9 +155,6 @@ def linear(graph: GraphBuilder, instruction: Instruction) -> None:
 def gated_linear(graph: GraphBuilder, instruction: Instruction) -> None:
     others = (optional(instruction, 2), -1)
     lower_linear(graph, instruction, others, optional(instruction, 3), instruction.attributes["function"])
-
-
-NO_NORM = FusedNorm(False, -1, (0.0, 0.0))
 
 
 def gated(graph: GraphBuilder, hidden: View, instruction: Instruction) -> View:

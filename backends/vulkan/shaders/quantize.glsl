@@ -1,7 +1,7 @@
 // A row of floats, after its norm and its turn, as 8-bit codes with a scale and a zero point, or with a scale for each 32 columns
 // (docs/ops.md, "Numerics of activations"). The includer has QUANTIZED_AT, where the words in push begin, float source(k), new_codes,
 // new_rows and new_sums.
-layout(constant_id = 20) const bool HAS_NORM = false;
+layout(constant_id = 20) const uint NORM_LANES = 0;  // of its sum; 0: no norm, 16: that of a linear, 64: its rows go to `turned`
 layout(constant_id = 21) const bool HAS_NORM_WEIGHT = false;
 layout(constant_id = 22) const bool IS_SYMMETRIC = false;  // as rotated rows are rounded
 layout(constant_id = 23) const bool IS_ROTATED = false;
@@ -12,7 +12,7 @@ layout(constant_id = 27) const bool IN_GROUPS = false;  // each 32 columns have 
 #include "codes.glsl"
 
 shared float kept[KEPT == 0 ? 1 : KEPT];
-shared float lows[LANES < 16 ? 16 : LANES];
+shared float lows[LANES < NORM_LANES ? NORM_LANES : LANES];
 shared float highs[LANES];
 
 uint kept_row;  // where the row begins in `turned`
@@ -34,7 +34,7 @@ void turn_wait() {
 // In push from QUANTIZED_AT on: columns, eps, what is added to the weight, columns of a turn, its scale
 float normalized(uint k, float factor) {
   precise float value = source(k);
-  if (HAS_NORM) {
+  if (NORM_LANES != 0) {
     value = value * factor;
     if (HAS_NORM_WEIGHT) {
       precise float weight = norm_weight[k] + float_at(QUANTIZED_AT + 2);
@@ -45,16 +45,22 @@ float normalized(uint k, float factor) {
 }
 
 float factor_of_norm(uint columns) {
-  for (uint l = gl_LocalInvocationID.x; l < 16; l += LANES) {
+  for (uint l = gl_LocalInvocationID.x; l < NORM_LANES; l += LANES) {
     precise float sum = 0.0;
-    for (uint k = l; k < columns; k += 16) {
+    for (uint k = l; k < columns; k += NORM_LANES) {
       float value = source(k);
       sum = fma(value, value, sum);
     }
     lows[l] = sum;
   }
   barrier();
-  precise float mean = SUM_16_LANES(lows) / float(columns);
+  precise float total;
+  if (NORM_LANES == 64) {
+    SUM_64_LANES(total, lows)
+  } else {
+    total = SUM_16_LANES(lows);
+  }
+  precise float mean = total / float(columns);
   precise float root = sqrt(mean + float_at(QUANTIZED_AT + 1));
   precise float factor = 1.0 / root;
   barrier();
@@ -127,7 +133,10 @@ void quantize_row(uint row, uint part, uint parts) {
   uint lane = gl_LocalInvocationID.x, columns = push[QUANTIZED_AT];
   kept_row = row * columns;
   precise float factor = 1.0;
-  if (HAS_NORM) factor = factor_of_norm(columns);
+  if (NORM_LANES != 0) factor = factor_of_norm(columns);
+  if (NORM_LANES == 64) {
+    for (uint k = lane; k < columns; k += LANES) turned[kept_row + k] = normalized(k, factor);
+  }
   if (KEPT != 0 || IS_ROTATED) {
     for (uint k = lane; k < columns; k += LANES) turn_set(k, normalized(k, factor));
     turn_wait();

@@ -1,4 +1,4 @@
-"""Small ops that are steps of one dispatch, against eager PyTorch and against themselves as dispatches."""
+"""Ops that are drawn together into one dispatch, against eager PyTorch and against themselves as dispatches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ import torch
 
 from backends.vulkan.lowering import VulkanBackend
 from llm_export.program.instructions import Instruction, Value
-from tests.backends.parts import TOKENS, Part, T, Typed, assert_near, dims, numbers, random
+from tests.backends.parts import (
+    TOKENS,
+    Part,
+    T,
+    Typed,
+    assert_near,
+    dims,
+    linear_attributes,
+    numbers,
+    quantised,
+    random,
+)
+from tests.backends.vulkan.products import int8_product
 
 EXPERTS, GROUPS, CHOSEN, MANY = 64, 8, 6, 257  # tokens of which each op is a dispatch
 CHOOSE = {"dim": dims(1), "largest": dims(1)}
@@ -97,3 +109,20 @@ def test_functions_of_the_same_elements_and_of_others(width, vulkan):
         negated, made = ops.run_all(VulkanBackend(), tokens, (a, b, c))
         assert torch.equal(negated, -c)
         assert_near(made, 2 * a.sigmoid() * b - torch.cat([-c, -c], 1), 1e-5)
+
+
+def test_rows_that_are_normed_for_others_and_rounded_by_one_dispatch(vulkan):
+    """As in front of experts; for one token, by what makes the rows."""
+    n, k = 33, 96
+    weight, norm_weight = quantised(random(n, k), 4, 32), random(k, seed=1)
+    norm = {"eps": numbers(1e-6), "unit_offset": dims(1)}
+    alone = Part("mote.rms_norm", [(1, T, k), norm_weight], (1, T, k), norm)
+    ops = Ops((1, T, k), random(k, k, seed=2), norm_weight, weight)
+    rows = ops.add("mote.linear", [0, 1, -1, -1, -1], (1, T, k), linear_attributes("float"))
+    normed = ops.add("mote.rms_norm", [rows, 2], (1, T, k), norm)
+    made = ops.add("mote.linear", [normed, 3, -1, -1, -1], (1, T, n), linear_attributes("int8"))
+    ops.subgraph.method.outputs += [rows, normed, made]
+    for tokens in TOKENS:
+        rows, normed, made = ops.run_all(VulkanBackend(), tokens, [random(1, tokens, k)])
+        assert torch.equal(normed, alone.run(VulkanBackend(), tokens, [rows]))
+        assert torch.equal(made, int8_product(normed, weight, torch.zeros(n), torch.zeros(1, tokens, n)))
