@@ -210,6 +210,7 @@ swift-package: $(STAMPS)/system
 test-ios: out/demo.mote
 	@if [ "$$(uname -s)" = Linux ]; then sh scripts/fetch_swift.sh build/swift; fi
 	$(call timed,test-ios,ROOT=$(if $(filter Linux,$(shell uname -s)),build/swift) PYTHON=$(BIN)/python JOBS=$(JOBS) sh scripts/test_ios.sh out/demo.mote)
+	@if [ "$$(uname -s)" = Linux ]; then MOTE_SWIFT=build/swift $(BIN)/python -m pytest -q tests/backends/coreai/test_runtime.py; fi
 
 # How large the library for Android is, and what of it each part: docs/size.md. Not a part of `make test`: it compiles everything four
 # times more, for each library whole and its sources one by one. The second library is for the demo file alone. Relocations are packed as

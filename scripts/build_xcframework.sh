@@ -18,7 +18,8 @@ cd "$(dirname "$0")/.."
 work="$out/work"
 mkdir -p "$work/headers"
 cp runner/capi/mote.h "$work/headers/"
-printf 'module CMote {\n  header "mote.h"\n  export *\n}\n' >"$work/headers/module.modulemap"
+cp backends/coreai/runtime.h "$work/headers/mote_coreai.h"
+printf 'module CMote {\n  header "mote.h"\n  header "mote_coreai.h"\n  export *\n}\n' >"$work/headers/module.modulemap"
 # Names of libraries inside, such as PCRE2's, are not seen by apps that have their own.
 echo '_mote_*' >"$work/exported"
 
@@ -34,7 +35,7 @@ slice() {
   # shellcheck disable=SC2086
   PKG_CONFIG_LIBDIR="$folder/prefix/lib/pkgconfig" PATH="$folder/prefix/bin:$PATH" cmake --preset ios -B "$folder/build" \
     -DCMAKE_SYSTEM_NAME="$2" -DCMAKE_SYSTEM_PROCESSOR="$5" -DCMAKE_OSX_SYSROOT="$1" -DCMAKE_OSX_ARCHITECTURES="$5" \
-    -DCMAKE_OSX_DEPLOYMENT_TARGET="$3" -DCMAKE_PREFIX_PATH="$folder/prefix" -DCMAKE_FIND_ROOT_PATH="$folder/prefix" $options
+    -DCMAKE_OSX_DEPLOYMENT_TARGET="$3" -DCMAKE_PREFIX_PATH="$folder/prefix" -DCMAKE_FIND_ROOT_PATH="$folder/prefix" -DMOTE_COREAI_SWIFT=OFF $options
   cmake --build "$folder/build" --parallel --target mote_capi mote_embedding mote_chat mote_xnnpack mote_kernels_archive
   # One object, so that no linker leaves kernels out that only register themselves.
   find "$folder/build" "$folder/prefix/lib" -name '*.a' >"$folder/archives"

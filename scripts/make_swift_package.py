@@ -21,15 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = "base", "kernels", "tokenizer", "runner", "backends/proof", "backends/assets", "backends/coreml"
+DELEGATES = "backends/proof", "backends/assets", "backends/coreai", "backends/coreml"
+ROOMS = "base", "kernels", "tokenizer", "runner", *DELEGATES
 LEFT_OUT = re.compile(
     r"_windows\.cpp$|^base/windows\.|^kernels/vendor/|^(tokenizer|runner)/python/|^tokenizer/capi/|^runner/cli/|/cpus_other\.cpp$"
+    r"|/of_swift\.cpp$"
 )
 APPLE = "defined(__APPLE__)"
 OF_SYSTEM = {
     "runner/program/cpus_apple.cpp": APPLE,
     "runner/program/cpus_unbound.cpp": APPLE,
     "runner/program/cpus_linux.cpp": "defined(__linux__)",
+    "backends/coreai/backend.cpp": APPLE,
 }
 SCHEMAS = {
     "schema": "llm_export/program/schema.fbs",
@@ -70,7 +73,7 @@ INTRINSICS = """#if defined(__x86_64__)
 #else
 #include <arm_neon.h>
 #endif"""
-MODULE_MAP = b'module CMote {\n  header "mote.h"\n  export *\n}\n'
+MODULE_MAP = b'module CMote {\n  header "mote.h"\n  header "mote_coreai.h"\n  export *\n}\n'
 
 
 @dataclass
@@ -282,6 +285,11 @@ def write_libraries(package: Folder, folder: Path) -> None:
         package.copy(licence, f"Licences/{library}.txt")
 
 
+def write_headers(package: Folder, there: str) -> None:
+    package.copy(ROOT / "runner/capi/mote.h", f"{there}/mote.h")
+    package.copy(ROOT / "backends/coreai/runtime.h", f"{there}/mote_coreai.h")
+
+
 def version_and_commit() -> tuple[str, str]:
     def describe(*arguments: str) -> str:
         done = subprocess.run(["git", "-C", ROOT, "describe", *arguments], capture_output=True, text=True, check=False)
@@ -310,13 +318,14 @@ def main() -> None:
     package = Folder(arguments.out)
     package.copy_tree(ROOT / "apps/ios/Mote", ".")
     package.copy(ROOT / "LICENSE", "LICENSE")
+    package.copy(ROOT / "backends/coreai/runtime.swift", "Sources/MoteCoreAI/runtime.swift")
     if arguments.binary:
         url, checksum = arguments.binary
         target = f'.binaryTarget(name: "CMote", url: "{url}", checksum: "{checksum}")'
         package.write("Package.swift", manifest_with(target).encode())
     elif arguments.installed:
         package.write("Package.swift", manifest_with('.systemLibrary(name: "CMote")').encode())
-        package.copy(ROOT / "runner/capi/mote.h", "Sources/CMote/mote.h")
+        write_headers(package, "Sources/CMote")
         package.write("Sources/CMote/module.modulemap", MODULE_MAP.replace(b"  export", b'  link "mote"\n  export'))
     else:
         if shutil.which(arguments.flatc) is None:
@@ -324,7 +333,7 @@ def main() -> None:
         write_core(package)
         write_schemas(package, arguments.flatc)
         write_libraries(package, arguments.dependencies)
-        package.copy(ROOT / "runner/capi/mote.h", "Sources/CMote/include/mote.h")
+        write_headers(package, "Sources/CMote/include")
         package.write("Sources/CMote/include/module.modulemap", MODULE_MAP)
     package.remove_others()
 

@@ -157,6 +157,12 @@ size_t StatePort::bytes_of(int64_t positions) const {
   return static_cast<size_t>(port.shape[1] * positions * port.shape[3] * dtype_bytes(port.dtype));
 }
 
+std::vector<int64_t> StatePort::sizes_of(int64_t positions) const {
+  std::vector<int64_t> sizes = port.shape;
+  if (is_cache()) sizes[2] = positions;
+  return sizes;
+}
+
 std::optional<size_t> Reference::input(std::string_view name) const {
   const auto found = std::ranges::find(inputs, name, &Port::name);
   return found == inputs.end() ? std::nullopt : std::optional(static_cast<size_t>(found - inputs.begin()));

@@ -42,6 +42,8 @@ struct StatePort {
   bool is_cache() const { return part == StatePart::keys || part == StatePart::values; }
   // Of the first positions of a cache, or of a whole state.
   size_t bytes_of(int64_t positions) const;
+  // The sizes of the same.
+  std::vector<int64_t> sizes_of(int64_t positions) const;
   bool operator==(const StatePort&) const = default;
 };
 

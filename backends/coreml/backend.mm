@@ -1,11 +1,9 @@
 // Core ML as a library of assets, from iOS 18 and macOS 15 on.
-#include <sys/sysctl.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <map>
 
+#include "backends/assets/apple.h"
 #include "backends/assets/backend.h"
 #include "backends/coreml/arrays.h"
 #include "backends/coreml/compiled.h"
@@ -32,12 +30,11 @@ constexpr assets::AssetKind kKind{"coreml", "Core ML", ".mlpackage", kFiles};
 struct NamedUnits {
   std::string_view name;
   MLComputeUnits units;
-  std::string_view slower;  // those that a measurement compares with
 };
-constexpr std::array<NamedUnits, 4> kUnits = {{{"all", MLComputeUnitsAll, ""},
-                                               {"cpu", MLComputeUnitsCPUOnly, ""},
-                                               {"gpu", MLComputeUnitsCPUAndGPU, "cpu"},
-                                               {"ane", MLComputeUnitsCPUAndNeuralEngine, "cpu"}}};
+constexpr std::array<NamedUnits, 4> kUnits = {{{"all", MLComputeUnitsAll},
+                                               {"cpu", MLComputeUnitsCPUOnly},
+                                               {"gpu", MLComputeUnitsCPUAndGPU},
+                                               {"ane", MLComputeUnitsCPUAndNeuralEngine}}};
 
 // What `work` gives; what Core ML throws becomes an error.
 template <typename Work> auto guarded(const char* what, const Work& work) -> decltype(work()) {
@@ -49,13 +46,6 @@ template <typename Work> auto guarded(const char* what, const Work& work) -> dec
       return Status(Code::kInternal, std::string("Core ML cannot ") + what + ": " + (reason == nullptr ? "" : reason));
     }
   }
-}
-
-// The sizes of a state's part: so many positions of a cache, or all.
-std::vector<int64_t> sizes_of(const StatePort& port, int64_t positions) {
-  std::vector<int64_t> sizes = port.port.shape;
-  if (port.is_cache()) sizes[2] = positions;
-  return sizes;
 }
 
 class MOTE_NEEDS_STATES States final : public assets::AssetStates {
@@ -71,7 +61,7 @@ class MOTE_NEEDS_STATES States final : public assets::AssetStates {
       Status* said = &status;
       [state_ getMultiArrayForStateNamed:text_of(port.port.name)
                                  handler:^(MLMultiArray* array) {
-                                   *said = copy_part_from(array, port.port, sizes_of(port, positions), to);
+                                   *said = copy_part_from(array, port.port, port.sizes_of(positions), to);
                                  }];
       MOTE_RETURN_IF_ERROR(status);
       return elements;
@@ -85,7 +75,7 @@ class MOTE_NEEDS_STATES States final : public assets::AssetStates {
       const Elements* from = &elements;
       [state_ getMultiArrayForStateNamed:text_of(port.port.name)
                                  handler:^(MLMultiArray* array) {
-                                   *said = copy_part_to(array, port.port, sizes_of(port, positions), *from);
+                                   *said = copy_part_to(array, port.port, port.sizes_of(positions), *from);
                                  }];
       return status;
     });
@@ -156,29 +146,15 @@ class MOTE_NEEDS_STATES Package final : public assets::Asset {
   std::map<std::string, MLModel*> models_;
 };
 
-// One of the system's facts; empty: it has none of that name.
-std::string fact(const char* name) {
-  std::array<char, 256> text{};
-  size_t size = text.size() - 1;
-  return ::sysctlbyname(name, text.data(), &size, nullptr, 0) == 0 ? std::string(text.data()) : std::string();
-}
-
 class Library final : public assets::AssetLibrary {
  public:
   Status check_device() override {
     if (@available(MOTE_HAS_STATES)) return {};
     return {Code::kUnsupportedBackend, "Core ML has states from iOS 18 and macOS 15 on"};
   }
-  std::string identity() override { return device_name() + "; " + system_build(); }
-  std::string device_name() override {
-    const std::string model = fact("hw.model"), machine = fact("hw.machine");
-    return "Core ML on " + (machine.find(',') == std::string::npos && !model.empty() ? model : machine);
-  }
-
-  Result<assets::Units> units() override {
-    MOTE_ASSIGN(const NamedUnits units, wanted_units());
-    return assets::Units{std::string(units.name), std::string(units.slower)};
-  }
+  std::string identity() override { return device_name() + "; " + assets::system_build(); }
+  std::string device_name() override { return "Core ML on " + assets::apple_device(); }
+  Result<assets::Units> units() override { return assets::apple_units("MOTE_COREML_UNITS"); }
 
   Result<std::shared_ptr<assets::Asset>> open(const std::string& folder, const std::string& cache_prefix,
                                               std::span<const Reference> functions, const std::string& units) override {
@@ -198,16 +174,6 @@ class Library final : public assets::AssetLibrary {
       });
     }
     return check_device();
-  }
-
- private:
-  static Result<NamedUnits> wanted_units() {
-    const char* wanted = std::getenv("MOTE_COREML_UNITS");
-    if (wanted == nullptr) return kUnits.front();
-    const auto named = std::ranges::find(kUnits, std::string_view(wanted), &NamedUnits::name);
-    MOTE_REQUIRE(named != kUnits.end(), Code::kUnsupportedBackend,
-                 "MOTE_COREML_UNITS = '%s': must be all, cpu, gpu or ane", wanted);
-    return *named;
   }
 };
 

@@ -9,9 +9,6 @@
 
 namespace mote::coreml {
 
-// The system with its build, which compiled packages and verdicts are true for.
-std::string system_build();
-
 // A compiled package, which is removed with this unless it is kept.
 class Compiled {
  public:

@@ -1,5 +1,6 @@
 #import "backends/coreml/compiled.h"
 
+#include "backends/assets/apple.h"
 #include "backends/coreml/arrays.h"
 #include "base/crc32.h"
 #include "base/kept_file.h"
@@ -8,16 +9,11 @@
 
 namespace mote::coreml {
 
-std::string system_build() {
-  const char* text = NSProcessInfo.processInfo.operatingSystemVersionString.UTF8String;
-  return text == nullptr ? "" : text;
-}
-
 Result<Compiled> Compiled::of(const std::string& package, const std::string& cache_prefix, const std::string& sha256) {
   Compiled compiled;
   compiled.package_ = package;
   if (!cache_prefix.empty()) {
-    const std::string identity = system_build() + "; " + sha256;
+    const std::string identity = assets::system_build() + "; " + sha256;
     compiled.kept_ = cache_prefix + format(".coreml-%08x.mlmodelc", crc32(std::as_bytes(std::span(identity))));
     const std::optional<FileInfo> info = info_of_name(compiled.kept_);
     compiled.was_found_ =

@@ -33,6 +33,12 @@ class Form(NamedTuple):
 Forms = Mapping[str, Mapping[int, Form]]  # parts of a weight, by the first rows of their pieces
 
 
+def _length_of_run(content: np.ndarray) -> int:
+    """How often its first byte comes at its beginning."""
+    others = np.flatnonzero(content != content[0])
+    return int(others[0]) if len(others) else len(content)
+
+
 class AssetFile:
     """The file of an asset, in which constants are looked for by what they hold."""
 
@@ -42,13 +48,19 @@ class AssetFile:
     def find(self, data: np.ndarray) -> int | None:
         """Where the bytes of data begin. Constants mostly follow each other as functions use them."""
         wanted = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        # Where a constant is one byte again and again, so may be much of the file: where that ends is looked for.
+        changes = np.flatnonzero(wanted != wanted[:1])
+        before = max(int(changes[0]) - PROBE_BYTES // 2, 0) if len(changes) else 0
+        probe = wanted[before : before + PROBE_BYTES].tobytes()
         for start, end in ((self._end, self._bytes), (0, self._end)):
             at = start
-            while (at := self._next(wanted[:PROBE_BYTES].tobytes(), at, end)) is not None:
-                if np.array_equal(self._read(at, len(wanted)), wanted):
+            while (found := self._next(probe, at + before, end)) is not None:
+                at = found - before
+                there = self._read(at, len(wanted))
+                if np.array_equal(there, wanted):
                     self._end = at + len(wanted)
                     return at
-                at += 1
+                at += 1 if len(changes) else _length_of_run(there)
         return None
 
     def _next(self, probe: bytes, start: int, end: int) -> int | None:

@@ -41,7 +41,9 @@ let package = Package(
     ],
     targets: [
         core,
-        .target(name: "Mote", dependencies: ["CMote"], resources: [.copy("PrivacyInfo.xcprivacy")]),
+        // What calls Core AI, where the SDK has it: scripts/make_swift_package.py puts it there.
+        .target(name: "MoteCoreAI", dependencies: ["CMote"], swiftSettings: [.enableExperimentalFeature("Lifetimes")]),
+        .target(name: "Mote", dependencies: ["CMote", "MoteCoreAI"], resources: [.copy("PrivacyInfo.xcprivacy")]),
         .target(
             name: "MoteFoundationModels", dependencies: ["Mote"] + (shapes ? ["FoundationModels"] : []),
             swiftSettings: shapes ? [.define("MOTE_TEST_SHAPES")] : []),

@@ -330,15 +330,7 @@ class FakeLibrary final : public assets::AssetLibrary {
 
   Result<std::shared_ptr<assets::Asset>> open(const std::string& folder, const std::string&,
                                               std::span<const Reference> functions, const std::string&) override {
-    FakeFault fault;
-    bool strikes = false;
-    MOTE_RETURN_IF_ERROR(faults().begin(FakeCall::open, &fault, &strikes));
-    MOTE_ASSIGN(auto model, Model::open(Source(folder + "/model.mote"), {.backend = "cpu"}));
-    EngineOptions options;
-    options.num_threads = 1;
-    options.context_length = options.max_tokens = functions.front().context_length;
-    MOTE_ASSIGN(Engine engine, make_engine(model->bound(), options));
-    return std::shared_ptr<assets::Asset>(std::make_shared<FakeAsset>(std::move(model), std::move(engine)));
+    return open_fake(folder + "/model.mote", functions);
   }
   std::chrono::nanoseconds patience_to_open() const override { return patience(); }
   std::chrono::nanoseconds patience_to_compute() const override { return patience(); }
@@ -374,6 +366,17 @@ void arm(FakeCall call, FakeFault fault, int64_t k) { faults().arm(call, fault, 
 int64_t num_calls(FakeCall call) { return faults().count(call); }
 bool has_struck() { return faults().has_struck(); }
 void release_hangs() { faults().release(); }
+Result<std::shared_ptr<assets::Asset>> open_fake(const std::string& path, std::span<const Reference> functions) {
+  FakeFault fault;
+  bool strikes = false;
+  MOTE_RETURN_IF_ERROR(faults().begin(FakeCall::open, &fault, &strikes));
+  MOTE_ASSIGN(auto model, Model::open(Source(path), {.backend = "cpu"}));
+  EngineOptions options;
+  options.num_threads = 1;
+  options.context_length = options.max_tokens = functions.front().context_length;
+  MOTE_ASSIGN(Engine engine, make_engine(model->bound(), options));
+  return std::shared_ptr<assets::Asset>(std::make_shared<FakeAsset>(std::move(model), std::move(engine)));
+}
 int64_t num_objects() { return live_objects; }
 
 }  // namespace mote::test

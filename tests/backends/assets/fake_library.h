@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "backends/assets/library.h"
 
 namespace mote::test {
 
@@ -33,6 +36,8 @@ int64_t num_calls(FakeCall call);
 bool has_struck();
 // Lets the calls that hang return, and waits until they have.
 void release_hangs();
+// The asset that a file for the CPU is.
+Result<std::shared_ptr<assets::Asset>> open_fake(const std::string& path, std::span<const assets::Reference> functions);
 // States and assets that exist.
 int64_t num_objects();
 

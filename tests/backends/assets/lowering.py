@@ -14,22 +14,25 @@ from llm_export.partition.backend import Backend, Blob, Subgraph
 from tests.contracts.architectures import save_tiny_checkpoint
 
 ASSET = Asset("the tests", ".fake", ("model.mote",))
+COREAI = Asset("Core AI", ".aimodel", ("main.mlirb",))  # run by fake_coreai.cpp in place of Core AI
 
 
 class FakeBackend(Backend):
-    """folder: an asset that is there already, a file for the CPU of the same checkpoint"""
+    """folder: an asset that is there already, a file for the CPU of the same checkpoint; gets what functions take"""
 
-    name = "fake"
     owns_states = True
     min_instructions = 1
 
-    def __init__(self, folder: Path, context_length: int, token_counts: Sequence[int]):
+    def __init__(self, name: str, asset: Asset, folder: Path, context_length: int, token_counts: Sequence[int]):
+        self.name, self.asset = name, asset
         self.folder, self.context_length, self.token_counts = folder, context_length, tuple(token_counts)
 
     def lower(self, subgraph: Subgraph) -> Blob:
         function = Function(subgraph, Emitter(), None, self.context_length)
         function.states = dict.fromkeys(port.name for port in function.state_inputs())
-        (data,) = references(ASSET, self.folder, self.folder.name, named([function]), self.context_length)
+        (name, function), *_ = named([function]).items()
+        (data,) = references(self.asset, self.folder, self.folder.name, {name: function}, self.context_length)
+        (self.folder / f"{name}.json").write_bytes(data)
         return Blob(data, ())
 
 
@@ -41,13 +44,17 @@ def export(
     context_length: int = 64,
     token_counts: Sequence[int] = (4, 16),
     check: str = "off",
+    backend: str = "fake",
+    kind: Asset = ASSET,
 ) -> Path:
     """A file of a tiny model with its asset. others: targets beside the asset's"""
     save_tiny_checkpoint(name, folder / "checkpoint")
-    asset = folder / "model.fake"
+    asset = folder / f"model{kind.suffix}"
     asset.mkdir()
-    api.export(folder / "checkpoint", asset / "model.mote", recipe="none", check=check)
-    backend = FakeBackend(asset, context_length, token_counts)
+    of_cpu = folder / "cpu.mote"
+    api.export(folder / "checkpoint", of_cpu, recipe="none", check=check)
+    of_cpu.rename(asset / kind.files[0])
+    lowering = FakeBackend(backend, kind, asset, context_length, token_counts)
     path = folder / "model.mote"
-    api.export(folder / "checkpoint", path, backends=[backend, *others], recipe="none", check=check)
+    api.export(folder / "checkpoint", path, backends=[lowering, *others], recipe="none", check=check)
     return path

@@ -31,6 +31,14 @@ def test_it_compiles(source):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.skipif(COMPILER is None, reason="clang++ is missing")
+@pytest.mark.skipif(not GENERATED.is_dir(), reason=f"{GENERATED} is missing: build the C++ tests")
+def test_what_asks_the_system_compiles():
+    command = [COMPILER, "-fsyntax-only", "-D__APPLE__", *WARNINGS, *INCLUDES, "backends/assets/apple.cpp"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+
+
 def test_verify_runs_the_package_itself_where_core_ml_is(monkeypatch):
     words = ["model.mote", "--backend", "coreml"]
     monkeypatch.setattr(sys, "platform", "linux")

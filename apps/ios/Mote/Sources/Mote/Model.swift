@@ -31,6 +31,7 @@ public final class Model: Sendable {
         _ options: Options, _ onProgress: @escaping @Sendable (Double) -> Void, _ open: @escaping Open
     ) async throws -> Handle {
         let opening = Opening(onProgress)
+        usesCoreAI
         return try await blocking(cancel: { opening.isCancelled.withLock { $0 = true } }) {
             try options.withHandle(.model) { options in
                 try check {

@@ -1,4 +1,4 @@
-// What backends/coreml uses of Apple's sys/sysctl.h.
+// What backends/assets uses of Apple's sys/sysctl.h.
 #pragma once
 
 #include <stddef.h>
