@@ -40,6 +40,8 @@ PARTS = (
     (r"`grammars.\1`", r"mote_grammars\.dir/(regex|gbnf|lark)\."),
     ("grammars: the rest", r"mote_grammars"),
     (r"`backends.\1`", r"mote_(xnnpack|vulkan|qnn)"),
+    ("`backends/proof/`: what backends are judged by", r"mote_proof"),
+    ("`backends/gpu/`, `backends/assets/`: what several backends share", r"mote_(gpu|assets)"),
     ("`embeddings`", r"mote_embedding|mote_capi\.dir/embedding"),
     ("`reports`", r"mote_model\.dir/describe|mote_session\.dir/golden|mote_program\.dir/machine"),
     ("`store`", r"mote_store|mote_capi\.dir/store"),
