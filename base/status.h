@@ -3,6 +3,7 @@
 
 #include <cstdarg>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,19 +31,28 @@ enum class Code : int32_t {
   kInternal = 70,
 };
 
-// Success, or a code and one sentence that says what, where and what would be accepted.
+// Success, or a code and one sentence that says what, where and what would be accepted. A pointer, null for success:
+// what every call returns and passes on costs little to move and to destroy.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(Code code, std::string message);
+  Status(const Status& other);
+  Status(Status&&) noexcept = default;
+  Status& operator=(const Status& other) { return *this = Status(other); }
+  Status& operator=(Status&&) noexcept = default;
+  ~Status() = default;
 
-  bool ok() const { return code_ == Code::kOk; }
-  Code code() const { return code_; }
-  const std::string& message() const { return message_; }
+  bool ok() const { return failure_ == nullptr; }
+  Code code() const;
+  const std::string& message() const;
 
  private:
-  Code code_ = Code::kOk;
-  std::string message_;
+  struct Failure;
+  struct Delete {
+    void operator()(Failure* failure) const noexcept;
+  };
+  std::unique_ptr<Failure, Delete> failure_;
 };
 
 // A value or the Status that explains its absence.

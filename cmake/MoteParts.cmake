@@ -23,6 +23,10 @@ set(MOTE_PART_TABLE
   "tokenizer.regex|"           # PCRE2: patterns for which there is no scanner
   "tokenizer.compile|"         # mote_check_tokenizer: tokenizer.json read on the device
   "templates|"                 # chat templates
+  "sessions.files|"            # sessions saved and restored
+  "sessions.batches|"          # several generations at once
+  "sessions.beams|"            # beam search
+  "adapters|"                  # LoRA adapters
   "embeddings|"                # methods that give embeddings
   "store|"                     # downloads, and models by name
   "advice|"                    # mote advise

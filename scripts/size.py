@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 # 10^6 bytes that a library must not exceed: docs/size.md says what the aim is.
-MOST_MB = {"everything": 3.6, "the demo file": 1.95}
+MOST_MB = {"everything": 3.6, "the demo file": 1.9}
 LIBRARY = "apps/android/mote/src/main/cpp/libmote.so"
 # What a part is called, and the objects that it is made of; the first that matches takes an object.
 PARTS = (
@@ -40,6 +40,8 @@ PARTS = (
     (r"`grammars.\1`", r"mote_grammars\.dir/(regex|gbnf|lark)\."),
     ("grammars: the rest", r"mote_grammars"),
     (r"`backends.\1`", r"mote_(xnnpack|vulkan|qnn)"),
+    ("`backends/proof/`: what backends are judged by", r"mote_proof"),
+    ("`backends/gpu/`, `backends/assets/`: what several backends share", r"mote_(gpu|assets)"),
     ("`embeddings`", r"mote_embedding|mote_capi\.dir/embedding"),
     ("`reports`", r"mote_model\.dir/describe|mote_session\.dir/golden|mote_program\.dir/machine"),
     ("`store`", r"mote_store|mote_capi\.dir/store"),

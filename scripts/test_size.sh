@@ -32,4 +32,6 @@ refuses grammars.json_schema run "$demo" "def main(" --raw --json-schema '{"type
 refuses grammars.regex run "$demo" "def main(" --raw --regex '[0-9]+'
 echo 'root ::= "a"' >build/for-demo/a.gbnf
 refuses grammars.gbnf run "$demo" "def main(" --raw --grammar build/for-demo/a.gbnf
+refuses sessions.files run "$demo" "def main(" --raw --max-new-tokens 1 --save-session build/for-demo/a.session
+refuses adapters run "$demo" "def main(" --raw --adapter build/for-demo/a.gbnf
 echo "The runner for $demo alone: $(stat -c %s "$built") bytes"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/parts.h"
 #include "runner/program/cpus.h"
 #include "runner/program/token_rows.h"
 
@@ -54,6 +55,7 @@ struct Batch::Sequence {
 };
 
 Result<std::unique_ptr<Batch>> Batch::open(std::shared_ptr<const Model> model, const BatchOptions& requested) {
+  MOTE_REQUIRE_PART("sessions.batches", Code::kInvalidArgument);
   BatchOptions options = requested;
   MOTE_ASSIGN(options.session, resolve(*model, requested.session));
   MOTE_REQUIRE(options.max_sequences >= 1 && options.max_sequences <= kMaxSequences, Code::kInvalidArgument,
@@ -86,6 +88,7 @@ Status Batch::prepare() {
 
 Result<int64_t> Batch::add(std::vector<int32_t> prompt, const GenerationOptions& options,
                            std::shared_ptr<Session> session, PieceDelivery delivery) {
+  MOTE_REQUIRE_PART("sessions.batches", Code::kInvalidArgument);
   auto sequence = std::make_unique<Sequence>();
   if (session == nullptr) {
     SessionOptions own = options_.session;
@@ -141,6 +144,7 @@ size_t Batch::num_sequences() const {
 }
 
 Result<std::span<const BatchPiece>> Batch::step() {
+  MOTE_REQUIRE_PART("sessions.batches", Code::kInvalidArgument);
   const std::unique_lock lock(step_mutex_, std::try_to_lock);
   MOTE_REQUIRE(lock.owns_lock(), Code::kInvalidArgument, "another thread is in a step of this batch");
   if (!take_unclaimed()) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/parts.h"
 #include "runner/generation/options/accepted.h"
 #include "runner/generation/sampling/logit_edits.h"
 #include "runner/session/logprobs.h"
@@ -185,6 +186,7 @@ class Search {
 
 Result<std::vector<Beam>> beam_search(Session& session, std::span<const int32_t> prompt,
                                       const BeamSearchOptions& options) {
+  MOTE_REQUIRE_PART("sessions.beams", Code::kInvalidArgument);
   MOTE_RETURN_IF_ERROR(check(options));
   MOTE_RETURN_IF_ERROR(check_sampling(options.edits, session.model().vocab_size()));
   MOTE_REQUIRE(!prompt.empty() || session.position() > 0, Code::kInvalidArgument,

@@ -1,4 +1,5 @@
 // Sessions from sessions: forks, snapshots, files.
+#include "base/parts.h"
 #include "runner/session/session.h"
 #include "runner/session/state/session_file.h"
 
@@ -95,11 +96,13 @@ bool Session::adopt_delegates(const SessionSnapshot& snapshot, int64_t to) {
 }
 
 Status Session::save(const std::string& path) {
+  MOTE_REQUIRE_PART("sessions.files", Code::kInvalidArgument);
   MOTE_ASSIGN(const std::shared_ptr<const SessionSnapshot> present, snapshot());
   return write_session_file(path, *model_, *present, states_);
 }
 
 Status Session::restore(const std::string& path) {
+  MOTE_REQUIRE_PART("sessions.files", Code::kInvalidArgument);
   MOTE_ASSIGN(SavedSession saved, read_session_file(path, *model_, states_, adapters_, context_length()));
   SessionSnapshot snapshot{bound_, std::move(saved.tokens), {}, {}, std::move(saved.logits), adapters_};
   for (const SavedDelegate& delegate : saved.delegates) {

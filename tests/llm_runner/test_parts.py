@@ -56,7 +56,8 @@ def test_another_backend_is_a_part(runner, demo_files):
 def test_a_build_for_a_file_has_its_ops_and_no_others(cmake, runner, demo_files):
     left_out, kept = configure(cmake, MOTE_FOR=demo_files.path(), MOTE_RUNNER=runner)
     assert not set(left_out.split(";")) & set(parts(runner, demo_files.path()))
-    assert {"aten.sort", "weights.3", "grammars.lark", "tokenizer.regex"} <= set(left_out.split(";"))
+    for part in ("aten.sort", "weights.3", "grammars.lark", "tokenizer.regex", "sessions.files", "adapters"):
+        assert part in left_out.split(";")
     assert "/attention/op.cpp" in kept
     assert "/codes_stream_int8.cpp" in kept
     assert "/sort/op.cpp" not in kept
@@ -72,8 +73,9 @@ def test_a_list_of_parts_serves_as_well_as_the_file(cmake, runner, demo_files, t
 def test_further_parts_are_built_on_wish(cmake, tmp_path):
     listed = tmp_path / "small.parts"
     listed.write_text("mote.linear\n")
-    left_out, kept = configure(cmake, MOTE_FOR=listed, MOTE_PARTS="grammars;aten.sort")
+    left_out, kept = configure(cmake, MOTE_FOR=listed, MOTE_PARTS="grammars;sessions;aten.sort")
     assert "grammars." not in left_out
+    assert "sessions." not in left_out
     assert "aten.sort" not in left_out
     assert "/sort/op.cpp" in kept
 
@@ -108,7 +110,7 @@ def test_the_page_knows_every_part_and_its_sizes_keep_the_bars():
     parts = re.findall(r'"([a-z_.0-9]+)\|', (ROOT / "cmake/MoteParts.cmake").read_text())
     assert len(parts) > 20
     named = re.sub(r"`weights.1` to `weights.8`", " ".join(f"`weights.{i}`" for i in range(1, 9)), page)
-    for room in ("tokenizer", "grammars"):
+    for room in ("tokenizer", "grammars", "sessions"):
         named = re.sub(rf"(?m)^\| `{room}.*$", lambda row, room=room: row[0].replace("`.", f"`{room}."), named)
     assert [part for part in parts if f"`{part}`" not in named] == []
     *rows, every_part, library = re.search(r"<!-- sizes -->\n\n(.*)\n\n<!-- end", page, re.DOTALL)[1].splitlines()[2:]

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "base/parts.h"
+
 namespace mote::tokenizer {
 
 const std::array<CategoryRange, 127> kNewerCategories{
@@ -61,7 +63,9 @@ bool changes_in_nfc(char32_t c) {
   return utf8proc_normalize_utf32(buffer, length, options) != 1 || buffer[0] != static_cast<utf8proc_int32_t>(c);
 }
 
+// Which only the normalisers to such forms ask.
 bool may_compose(char32_t c, Category category) {
+  if constexpr (!is_built("tokenizer.unicode_forms")) return true;
   if (((kMarks >> category) & 1) != 0 || is_conjoining_vowel_or_final(c)) return true;
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class != 0 || changes_in_nfc(c);
 }

@@ -38,6 +38,13 @@ MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
   }
 }
 
+// Builds for size have one loop for activations with zeros and without, which asks for each chunk.
+#if defined(MOTE_SMALL_KERNELS)
+inline constexpr bool kOneLoop = true;
+#else
+inline constexpr bool kOneLoop = false;
+#endif
+
 // Whether the sums of weights alone are wanted.
 bool has_zeros(const CodeBlock& x) {
   bool found = false;
@@ -45,29 +52,28 @@ bool has_zeros(const CodeBlock& x) {
   return found;
 }
 
-// One group of one stream: adds to sums[t], and to weight_sums if kZeros.
-template <int kBits, int kTokens, bool kZeros>
-MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, I32x16* sums,
-                          I32x16& weight_sums) {
+// One group of one stream: adds to sums[t], and to weight_sums if zeros.
+template <int kBits, int kTokens>
+MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, bool zeros,
+                          I32x16* sums, I32x16& weight_sums) {
   I32x16 totals[kTokens], codes_alone = splat_i32(0);
   for (int t = 0; t < kTokens; ++t) totals[t] = first_sums<kIsSigned<kBits>>(x.offsets + group * kTokens + t);
   const int8_t* row = x.codes + group * group_size * kTokens;
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, row += kChunk * kTokens) {
     Bytes64 quads[kQuads];
     unpack<kBits>(tile, group_size, chunk, quads);
-    if constexpr (kZeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
+    if (zeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
     add_chunk_products<kBits, kTokens>(quads, row, totals);
   }
   const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
-  if constexpr (kZeros)
-    weight_sums = weight_sums + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size);
+  if (zeros) weight_sums = weight_sums + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size);
   for (int t = 0; t < kTokens; ++t) sums[t] = sums[t] + multipliers * totals[t];
 }
 
 // Blocks [first, first + kStreams) of weights. Every index of a sum is a constant, so that sums stay in registers.
 // kGroup: 32, the size that models are stored in and that is short enough to be unrolled, or 0 for any.
-template <int kStreams, int kBits, int kTokens, int kGroup, bool kZeros>
-void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, int64_t stride) {
+template <int kStreams, int kBits, int kTokens, int kGroup, typename Zeros>
+void stream_few(const TileBlocks& w, int first, const CodeBlock& x, Zeros zeros, float* y, int64_t stride) {
   I32x16 sums[kStreams][kTokens], weight_sums[kStreams];
   const std::byte* tiles[kStreams];
   unroll<kStreams>([&](auto s) {
@@ -81,7 +87,7 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, float* y, in
   for (int64_t g = 0; g < w.groups; ++g) {
     unroll<kStreams>([&](auto s) {
       fetch_tile<kStreams, kBits, kGroup>(tiles[s], bytes);
-      add_tile<kBits, kTokens, kZeros>(tiles[s], group_size, x, g, sums[s], weight_sums[s]);
+      add_tile<kBits, kTokens>(tiles[s], group_size, x, g, zeros, sums[s], weight_sums[s]);
       tiles[s] += bytes;
     });
   }
@@ -98,10 +104,12 @@ template <int kStreams, int kBits, int kTokens, int kGroup>
 void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   const bool zeros = has_zeros(x);
   for (int first = 0; first < w.count; first += kStreams) {
-    if (zeros)
-      stream_few<kStreams, kBits, kTokens, kGroup, true>(w, first, x, y, stride);
+    if constexpr (kOneLoop)
+      stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, zeros, y, stride);
+    else if (zeros)
+      stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, std::true_type(), y, stride);
     else
-      stream_few<kStreams, kBits, kTokens, kGroup, false>(w, first, x, y, stride);
+      stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, std::false_type(), y, stride);
   }
 }
 

@@ -1,6 +1,13 @@
 // Float activations x tiles of 1 to 8 bits: codes become floats in registers.
 #include "kernels/ops/linear/tiles.h"
 
+// Before loops over the quads of a chunk, whose bodies are long: builds for size keep them loops.
+#if defined(MOTE_SMALL_KERNELS) && defined(__clang__)
+#define MOTE_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define MOTE_ROLLED
+#endif
+
 namespace mote {
 inline namespace MOTE_ISA {
 namespace {
@@ -31,6 +38,7 @@ template <int kBits>
 MOTE_INLINE void unpack_floats(const std::byte* tile, int64_t group_size, int64_t chunk, float* columns) {
   Bytes64 quads[kQuads];
   unpack_chunk<kBits>(tile, group_size, chunk, quads);
+  MOTE_ROLLED
   for (int j = 0; j < kQuads; ++j) {
     const I32x16 words = as_words(quads[j]);
     unroll<4>([&](auto i) MOTE_INLINE_LAMBDA { store_f32(columns + 16 * (4 * j + i), column_of<kBits, i>(words)); });
@@ -67,6 +75,7 @@ MOTE_INLINE void add_groups(const std::byte* const* tiles, int64_t group_size, c
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, values += kChunk) {
     Bytes64 quads[kLanes][kQuads];
     unroll<kLanes>([&](auto lane) { unpack_chunk<kBits>(tiles[lane], group_size, chunk, quads[lane]); });
+    MOTE_ROLLED
     for (int j = 0; j < kQuads; ++j) {
       I32x16 words[kLanes];
       unroll<kLanes>([&](auto lane) { words[lane] = as_words(quads[lane][j]); });

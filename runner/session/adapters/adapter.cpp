@@ -7,6 +7,7 @@
 
 #include "base/decimal.h"
 #include "base/open_file.h"
+#include "base/parts.h"
 
 namespace mote {
 namespace {
@@ -54,6 +55,7 @@ std::string text_of(const AdapterMix& mix) {
 }
 
 Result<std::shared_ptr<const Adapter>> shared_adapter(const Model& model, const std::string& path) {
+  MOTE_REQUIRE_PART("adapters", Code::kInvalidArgument);
   MOTE_ASSIGN(const auto used, model.derived<UsedAdapters>(make_used));
   const std::lock_guard lock(used->mutex);
   const Result<OpenedFile> opened = open_regular_file(path);
