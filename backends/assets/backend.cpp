@@ -50,7 +50,7 @@ Result<std::shared_ptr<const DelegateProgram>> AssetBackend::load(DelegateSource
   MOTE_ASSIGN(auto program, open_tried(found.tried, library(), source, found.folder, found.parts));
   const std::string slower = source.is_choice ? found.tried.why_the_cpu(found.tried.read()) : "";
   MOTE_REQUIRE(slower.empty(), Code::kUnsupportedBackend, "%s", slower.c_str());
-  return std::shared_ptr<const DelegateProgram>(std::move(program));
+  return program;
 } catch (const std::bad_alloc&) { return no_memory(source); }
 
 }  // namespace mote::assets

@@ -1,23 +1,16 @@
 #include "backends/assets/trial.h"
 
-#include <algorithm>
-
-#include "backends/proof/products.h"
 #include "backends/proof/sample.h"
-#include "base/log.h"
 
 namespace mote::assets {
 namespace {
-
-using proof::State;
-using proof::Verdict;
 
 // Of the time of other processors: who takes that much was not faster, so they computed.
 constexpr double kAsSlow = 0.9;
 
 // The functions that take ids and positions and give logits.
-std::vector<proof::WholePart> whole_parts(const std::vector<Reference>& functions) {
-  std::vector<proof::WholePart> parts;
+std::vector<WholePart> whole_parts(const std::vector<Reference>& functions) {
+  std::vector<WholePart> parts;
   for (size_t i = 0; i < functions.size(); ++i) {
     const Reference& function = functions[i];
     const std::optional<size_t> ids = function.input("input_ids"), positions = function.input("position_ids");
@@ -59,12 +52,6 @@ std::string note_on_units(const Tried& tried, const std::shared_ptr<AssetLibrary
                 tried.units.slower.c_str());
 }
 
-// Errors of memory may be otherwise next time.
-Verdict failed(const Status& status) {
-  if (status.code() == Code::kOutOfMemory || status.code() == Code::kCancelled) return {};
-  return {.state = State::fails, .reason = status.message()};
-}
-
 }  // namespace
 
 Result<Tried> Tried::of(const AssetKind& kind, AssetLibrary& library, const DelegateSource& source,
@@ -82,50 +69,23 @@ Result<Tried> Tried::of(const AssetKind& kind, AssetLibrary& library, const Dele
   return tried;
 }
 
-Verdict Tried::read() const {
-  return proof::parse_verdict(proof::read_text(file, backend.c_str()).value_or("")).value_or(Verdict());
-}
-
-void Tried::keep(const Verdict& verdict) const {
-  const bool is_settled = verdict.state == State::works || verdict.state == State::fails;
-  proof::keep_text(file, proof::to_text(verdict), is_settled, backend.c_str());
-}
-
-Status Tried::check(const Verdict& verdict) const {
-  return proof::check_tried(verdict.state, verdict.num_begun, verdict.reason, file, device);
-}
-
-std::string Tried::why_the_cpu(const Verdict& verdict) const {
-  if (const Status status = check(verdict); !status.ok()) return status.message();
-  const bool is_measured = verdict.state == State::works && verdict.own_ns > 0 && verdict.cpu_ns > 0;
-  return is_measured ? proof::why_slower(device, verdict.own_ns, verdict.cpu_ns) : std::string();
-}
-
-Result<std::shared_ptr<const Program>> open_tried(const Tried& tried, const std::shared_ptr<AssetLibrary>& library,
-                                                  const DelegateSource& source, const AssetFolder& folder,
-                                                  const Parts& parts) {
-  const Verdict before = tried.read();
+Result<std::shared_ptr<const DelegateProgram>> open_tried(const Tried& tried,
+                                                          const std::shared_ptr<AssetLibrary>& library,
+                                                          const DelegateSource& source, const AssetFolder& folder,
+                                                          const Parts& parts) {
+  const proof::Verdict before = tried.read();
   MOTE_RETURN_IF_ERROR(tried.check(before));
-  if (before.state == State::works && !source.tune)
-    return open_program(library, source, folder, parts, tried.units.wanted);
-  MOTE_RETURN_IF_ERROR(folder.check_content(parts.functions.front(), source.progress));
-  tried.keep({.state = State::trying, .num_begun = before.num_begun + 1});
-  auto program = open_program(library, source, folder, parts, tried.units.wanted);
-  const Result<uint64_t> ns = program.ok() ? replay(**program, source) : Result<uint64_t>(program.status());
-  if (!ns.ok()) {
-    Verdict verdict = failed(ns.status());
-    tried.keep(verdict);
-    MOTE_RETURN_IF_ERROR(tried.check(verdict));
-    return ns.status();
+  const auto open = [&] { return open_program(library, source, folder, parts, tried.units.wanted); };
+  if (before.state == proof::State::works && !source.tune) {
+    MOTE_ASSIGN(const std::shared_ptr<const Program> program, open());
+    return std::shared_ptr<const DelegateProgram>(program);
   }
-  Verdict verdict{.state = State::works, .own_ns = *ns};
-  verdict.cpu_ns = proof::cpu_ns_of(source.cpu_products, source);
-  verdict.note = note_on_units(tried, library, source, folder, parts, *ns);
-  tried.keep(verdict);
-  MOTE_LOG_LINE(kInfo, "%s: %s was tried with this file: %s a token, the CPU %s; %s", tried.backend.c_str(),
-                tried.device.c_str(), proof::milliseconds(*ns).c_str(), proof::milliseconds(verdict.cpu_ns).c_str(),
-                verdict.note.c_str());
-  return program;
+  MOTE_RETURN_IF_ERROR(folder.check_content(parts.functions.front(), source.progress));
+  return proof::try_out(tried, source, [&]() -> Result<proof::Attempt> {
+    MOTE_ASSIGN(const std::shared_ptr<const Program> program, open());
+    MOTE_ASSIGN(const uint64_t ns, replay(*program, source));
+    return proof::Attempt{program, ns, note_on_units(tried, library, source, folder, parts, ns)};
+  });
 }
 
 }  // namespace mote::assets

@@ -6,34 +6,25 @@
 
 #include "backends/assets/asset_folder.h"
 #include "backends/assets/delegate.h"
-#include "backends/proof/verdict.h"
+#include "backends/proof/trial.h"
 
 namespace mote::assets {
 
 // What a verdict on an asset is true for, and where it is kept.
-struct Tried {
-  std::string device;
+struct Tried : proof::Tried {
   Units units;
-  KeptFile file;
-  std::string backend;
 
   // Errors: kUnsupportedBackend for what the library does not take.
   static Result<Tried> of(const AssetKind& kind, AssetLibrary& library, const DelegateSource& source,
                           const AssetFolder& folder, const Parts& parts);
-
-  proof::Verdict read() const;
-  void keep(const proof::Verdict& verdict) const;
-  // Errors: kUnsupportedBackend where it failed.
-  Status check(const proof::Verdict& verdict) const;
-  // Why a file that can run on the CPU should; empty: it was not tried, or the CPU is not known to be faster.
-  std::string why_the_cpu(const proof::Verdict& verdict) const;
 };
 
 // Opens the asset and, unless that was done before on this device, replays the beginning of a sample that eager PyTorch
 // recorded. What is found out is kept. Errors: kUnsupportedBackend for an asset that does not work here, now or before;
 // kFileChanged; kOutOfMemory.
-Result<std::shared_ptr<const Program>> open_tried(const Tried& tried, const std::shared_ptr<AssetLibrary>& library,
-                                                  const DelegateSource& source, const AssetFolder& folder,
-                                                  const Parts& parts);
+Result<std::shared_ptr<const DelegateProgram>> open_tried(const Tried& tried,
+                                                          const std::shared_ptr<AssetLibrary>& library,
+                                                          const DelegateSource& source, const AssetFolder& folder,
+                                                          const Parts& parts);
 
 }  // namespace mote::assets

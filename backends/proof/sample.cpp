@@ -48,7 +48,11 @@ class Sequence {
     Call call{};
     call.inputs = ins;
     call.outputs = outs;
+    SequenceStates sequence;
+    sequence.tokens = static_cast<int64_t>(count);
+    sequence.num_kept = static_cast<int64_t>(tokens.size());
     KernelContext context;
+    context.sequences = {&sequence, 1};
     MOTE_RETURN_IF_ERROR(delegate_.prepare(part.index, call, static_cast<int64_t>(count)).status());
     const Clock::time_point start = Clock::now();
     MOTE_RETURN_IF_ERROR(delegate_.execute(part.index, call, context));

@@ -22,14 +22,6 @@ struct Sample {
 // The first that is short enough. Nothing: there is none, as in a file that is being exported.
 std::optional<Sample> first_short(const std::vector<DelegateSample>& samples);
 
-// A part that takes ids and positions, int64 [1, T], and gives logits, as the methods of a whole decoder do.
-struct WholePart {
-  size_t index = 0, ids = 0, positions = 1;  // the last two of its inputs
-  int64_t tokens = 0;                        // of every call; 0: any
-  int64_t width = 0;                         // of a row of logits
-  bool every_row = false;                    // logits after each token, or after the last only
-};
-
 // The prompt in the longest calls that it fills, and some tokens one by one; then in each longer call that it does not
 // fill, where the delegate goes back. Returns: the shortest time of a single token in nanoseconds, 0 without parts that
 // could be tried. Errors: kUnsupportedBackend saying what is wrong, and by how much; what the delegate says.

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 
+#include "backends/proof/deadline.h"
 #include "backends/qnn/nodes.h"
 #include "backends/qnn/weights.h"
 
@@ -38,7 +39,19 @@ Status check_size(std::span<const Graph> graphs, const DelegateSource& source, u
 }  // namespace
 
 Context::~Context() {
-  if (context_ != nullptr) library_.functions.context_free(context_, nullptr);
+  if (context_ != nullptr && !hangs_) library_.functions.context_free(context_, nullptr);
+}
+
+Status Context::call(std::chrono::nanoseconds patience, const char* what, std::function<ErrorHandle()> work) {
+  if (!hangs_) {
+    const auto run = [self = shared_from_this(), what, work = std::move(work)] {
+      const std::lock_guard lock(self->mutex_);
+      return qnn_status(work(), what);
+    };
+    if (const std::optional<Status> ended = proof::within(patience, run)) return *ended;
+    hangs_ = true;
+  }
+  return {Code::kInternal, format("QNN did not answer when it was to %s", what)};
 }
 
 Context::Compiled& Context::declare(const Graph& graph) {
@@ -48,9 +61,9 @@ Context::Compiled& Context::declare(const Graph& graph) {
   return compiled;
 }
 
-Result<std::unique_ptr<Context>> Context::compile(const Library& library, std::span<const Graph> graphs,
+Result<std::shared_ptr<Context>> Context::compile(const Library& library, std::span<const Graph> graphs,
                                                   const DelegateSource& source) {
-  std::unique_ptr<Context> made(new Context(library));
+  const std::shared_ptr<Context> made(new Context(library));
   MOTE_RETURN_IF_ERROR(at_place(source.parts.front().place, check_size(graphs, source, &made->bytes_)));
   CustomConfig custom{kContextSharesWeights, {kShares, kShares}};
   const Config config{0, &custom};
@@ -74,7 +87,8 @@ Status Context::add(const Graph& graph, const DelegatePart& part, size_t index) 
   MOTE_RETURN_IF_ERROR(qnn_status(f.graph_create(context_, name.c_str(), configs, &compiled.graph), "make a graph"));
   NodeWriter writer(library_, compiled.graph, graph, part);
   MOTE_RETURN_IF_ERROR(writer.write());
-  MOTE_RETURN_IF_ERROR(qnn_status(f.graph_finalize(compiled.graph, nullptr, nullptr), "compile a graph"));
+  const auto compiles = [&f, made = compiled.graph] { return f.graph_finalize(made, nullptr, nullptr); };
+  MOTE_RETURN_IF_ERROR(call(library_.patience_to_compile, "compile a graph", compiles));
   for (size_t i = 0; i < graph.reads.size(); ++i) compiled.reads[i].v1.id = writer.tensor(graph.reads[i]).v1.id;
   for (size_t i = 0; i < graph.writes.size(); ++i) compiled.writes[i].v1.id = writer.tensor(graph.writes[i]).v1.id;
   return {};
@@ -100,21 +114,22 @@ Status Context::write(const KeptFile& kept) const {
   return kept.write(bytes);
 }
 
-Result<std::unique_ptr<Context>> Context::read(const Library& library, std::span<const Graph> graphs,
+Result<std::shared_ptr<Context>> Context::read(const Library& library, std::span<const Graph> graphs,
                                                const KeptFile& kept) {
   const Functions& f = library.functions;
-  std::unique_ptr<Context> made(new Context(library));
+  const std::shared_ptr<Context> made(new Context(library));
   MOTE_ASSIGN(made->binary_, kept.read(2 * kMaxContextBytes));
-  const std::vector<std::byte>& bytes = made->binary_;
+  const std::span<const std::byte> bytes(made->binary_);
   size_t num_ids = 0;
   for (const Graph& graph : graphs) num_ids += graph.reads.size() + graph.writes.size();
   const size_t head = num_ids * sizeof(uint32_t);
   MOTE_REQUIRE(bytes.size() > head, Code::kFileChanged, "%s: ends early", kept.path.c_str());
   made->bytes_ = bytes.size() - head;
-  MOTE_RETURN_IF_ERROR(
-      qnn_status(f.context_create_from_binary(library.backend, library.device, nullptr, bytes.data() + head,
-                                              bytes.size() - head, &made->context_, nullptr),
-                 "read a context"));
+  const auto reads = [&library, binary = bytes.subspan(head), to = &made->context_] {
+    return library.functions.context_create_from_binary(library.backend, library.device, nullptr, binary.data(),
+                                                        binary.size(), to, nullptr);
+  };
+  MOTE_RETURN_IF_ERROR(made->call(library.patience, "read a context", reads));
   const std::byte* next = bytes.data();
   for (size_t i = 0; i < graphs.size(); ++i) {
     Compiled& compiled = made->declare(graphs[i]);
@@ -130,19 +145,21 @@ Result<std::unique_ptr<Context>> Context::read(const Library& library, std::span
   return made;
 }
 
-Status Context::execute(size_t part, std::span<const Buffer> buffers) {
-  const std::lock_guard lock(mutex_);
-  Compiled& compiled = compiled_[part];
-  for (std::vector<QnnTensor>* list : {&compiled.reads, &compiled.writes}) {
-    for (QnnTensor& tensor : *list) {
-      tensor.v1.buffer = {buffers.front().data, static_cast<uint32_t>(buffers.front().bytes)};
-      buffers = buffers.subspan(1);
+Status Context::execute(size_t part, std::vector<Buffer> buffers, std::shared_ptr<const void> memory) {
+  const auto run = [this, part, buffers = std::move(buffers), memory = std::move(memory)] {
+    Compiled& compiled = compiled_[part];
+    std::span<const Buffer> rest(buffers);
+    for (std::vector<QnnTensor>* list : {&compiled.reads, &compiled.writes}) {
+      for (QnnTensor& tensor : *list) {
+        tensor.v1.buffer = {rest.front().data, static_cast<uint32_t>(rest.front().bytes)};
+        rest = rest.subspan(1);
+      }
     }
-  }
-  return qnn_status(library_.functions.graph_execute(
-                        compiled.graph, compiled.reads.data(), static_cast<uint32_t>(compiled.reads.size()),
-                        compiled.writes.data(), static_cast<uint32_t>(compiled.writes.size()), nullptr, nullptr),
-                    "run a graph");
+    return library_.functions.graph_execute(compiled.graph, compiled.reads.data(),
+                                            static_cast<uint32_t>(compiled.reads.size()), compiled.writes.data(),
+                                            static_cast<uint32_t>(compiled.writes.size()), nullptr, nullptr);
+  };
+  return call(library_.patience, "run a graph", run);
 }
 
 }  // namespace mote::qnn

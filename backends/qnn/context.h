@@ -1,6 +1,9 @@
 // The graphs of a file's parts, compiled by QNN into one context.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -18,14 +21,15 @@ struct Buffer {
   size_t bytes = 0;
 };
 
-// Thread safety: any thread; calls wait for each other.
-class Context {
+// Calls of the library that may take long are made in threads that nobody waits for longer than the library's patience;
+// after one that did not answer none is made. Thread safety: any thread; calls wait for each other.
+class Context : public std::enable_shared_from_this<Context> {
  public:
   // Compiles the graphs, a part each. Errors: kOutOfMemory for weights beyond kMaxContextBytes; what QNN reports.
-  static Result<std::unique_ptr<Context>> compile(const Library& library, std::span<const Graph> graphs,
+  static Result<std::shared_ptr<Context>> compile(const Library& library, std::span<const Graph> graphs,
                                                   const DelegateSource& source);
   // What `kept` has of an earlier compile. Errors: as KeptFile.read; what QNN reports.
-  static Result<std::unique_ptr<Context>> read(const Library& library, std::span<const Graph> graphs,
+  static Result<std::shared_ptr<Context>> read(const Library& library, std::span<const Graph> graphs,
                                                const KeptFile& kept);
   Status write(const KeptFile& kept) const;
 
@@ -33,9 +37,10 @@ class Context {
   Context& operator=(const Context&) = delete;
   ~Context();
 
-  // buffers: of graph.reads, then of graph.writes
-  Status execute(size_t part, std::span<const Buffer> buffers);
+  // buffers: of graph.reads, then of graph.writes, in memory that lives as long as `memory`. Errors: kInternal.
+  Status execute(size_t part, std::vector<Buffer> buffers, std::shared_ptr<const void> memory);
   uint64_t bytes() const { return bytes_; }
+  bool hangs() const { return hangs_; }
 
  private:
   struct Compiled {
@@ -44,6 +49,8 @@ class Context {
   };
 
   explicit Context(const Library& library) : library_(library) {}
+  // work: uses this context and what it owns itself
+  Status call(std::chrono::nanoseconds patience, const char* what, std::function<ErrorHandle()> work);
   Status add(const Graph& graph, const DelegatePart& part, size_t index);
   Compiled& declare(const Graph& graph);
 
@@ -53,6 +60,7 @@ class Context {
   uint64_t bytes_ = 0;             // of weights, or of what was read
   std::vector<std::byte> binary_;  // that was read: the library goes on reading shared weights there
   std::mutex mutex_;
+  std::atomic<bool> hangs_{false};
 };
 
 }  // namespace mote::qnn

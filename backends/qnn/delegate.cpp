@@ -12,6 +12,8 @@ namespace {
 
 constexpr float kHidden = -30000.0f;  // of a score, as float16: its weight is 0
 
+bool is_finite(uint16_t half) { return (half & 0x7c00) != 0x7c00; }
+
 bool has_shape(const Tensor& tensor, const Shape& shape) {
   bool same = tensor.dtype == DType::kFloat32 && tensor.bits == 0 && tensor.is_contiguous() &&
               tensor.rank == static_cast<int>(shape.size());
@@ -45,7 +47,7 @@ void fill_mask(const fb::PartT& part, const fb::ValueT& mask, int64_t first, uin
 class SessionDelegate final : public Delegate {
  public:
   explicit SessionDelegate(std::shared_ptr<const Program> program)
-      : program_(std::move(program)), caches_(program_->parts().states) {}
+      : program_(std::move(program)), caches_(std::make_shared<Caches>(program_->parts().states)) {}
 
   Result<size_t> prepare(size_t part, const Call& call, int64_t tokens) override {
     const Graph& graph = program_->parts().graphs[part];
@@ -58,26 +60,31 @@ class SessionDelegate final : public Delegate {
     return at_place(program_->place(part), run(part, call, kept));
   } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "no memory for a call of QNN"}; }
 
-  uint64_t held_bytes() const override { return caches_.held_bytes(); }
-  bool seek(int64_t position) override { return caches_.seek(position); }
-  Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override { return caches_.snapshot(); }
-  Status restore(const DelegateSnapshot& snapshot) override { return caches_.restore(snapshot); }
+  uint64_t held_bytes() const override { return caches_->held_bytes(); }
+  bool seek(int64_t position) override { return caches_->seek(position); }
+  Result<std::shared_ptr<const DelegateSnapshot>> snapshot() const override { return caches_->snapshot(); }
+  Status restore(const DelegateSnapshot& snapshot) override { return caches_->restore(snapshot); }
   Result<std::shared_ptr<const DelegateSnapshot>> import(std::span<const std::byte> bytes) const override {
-    return caches_.import(bytes);
+    return caches_->import(bytes);
   }
   std::optional<DType> cache_dtype(int32_t state) const override {
-    return caches_.has_state(state) ? std::optional(DType::kFloat16) : std::nullopt;
+    return caches_->has_state(state) ? std::optional(DType::kFloat16) : std::nullopt;
   }
   Status read_cache(int32_t state, std::span<std::byte> keys, std::span<std::byte> values) const override {
-    caches_.read(state, caches_.positions(), keys, values);
+    caches_->read(state, caches_->positions(), keys, values);
     return {};
   }
   Status write_cache(int32_t state, int64_t positions, std::span<const std::byte> keys,
                      std::span<const std::byte> values) override try {
-    return caches_.write(state, positions, keys, values);
+    return caches_->write(state, positions, keys, values);
   } catch (const std::bad_alloc&) { return {Code::kOutOfMemory, "no memory for keys and values"}; }
 
  private:
+  struct CallMemory {
+    std::shared_ptr<Caches> caches;
+    std::vector<std::vector<uint16_t>> made;
+  };
+
   static Status check_call(const Graph& graph, const Call& call, int64_t tokens) {
     MOTE_REQUIRE(tokens == int64_t{graph.part.tokens}, Code::kInvalidProgram, "tokens = %u: the call has %lld",
                  graph.part.tokens, static_cast<long long>(tokens));
@@ -103,8 +110,8 @@ class SessionDelegate final : public Delegate {
     if (graph.part.positions < 0) return 0;
     const int64_t first = call.inputs[static_cast<size_t>(graph.part.positions)]->as<int64_t>()[0];
     for (const auto& [state, sizes] : graph.states) {
-      MOTE_REQUIRE(first == caches_.positions_of(state), Code::kInvalidArgument, "position %lld: QNN is at %lld",
-                   static_cast<long long>(first), static_cast<long long>(caches_.positions_of(state)));
+      MOTE_REQUIRE(first == caches_->positions_of(state), Code::kInvalidArgument, "position %lld: QNN is at %lld",
+                   static_cast<long long>(first), static_cast<long long>(caches_->positions_of(state)));
     }
     const int64_t end = first + (kept < 0 ? int64_t{graph.part.tokens} : kept);
     MOTE_REQUIRE(graph.states.empty() || end <= int64_t{graph.part.capacity}, Code::kUnsupportedBackend,
@@ -116,26 +123,24 @@ class SessionDelegate final : public Delegate {
   Status run(size_t part, const Call& call, int64_t kept) {
     const Graph& graph = program_->parts().graphs[part];
     MOTE_ASSIGN(const int64_t first, first_position(graph, call, kept));
-    if (!graph.states.empty()) caches_.reserve();
-    std::vector<std::vector<uint16_t>> made;
+    if (!graph.states.empty()) caches_->reserve();
+    const auto memory = std::make_shared<CallMemory>(CallMemory{caches_, {}});
     std::vector<Buffer> buffers;
-    made.reserve(graph.reads.size() + graph.writes.size());
-    for (const uint32_t index : graph.reads) buffers.push_back(given(graph, index, call, first, &made));
+    for (const uint32_t index : graph.reads) buffers.push_back(given(graph, index, call, first, &memory->made));
     for (const uint32_t index : graph.writes) {
-      made.emplace_back(elements(graph.value(index).shape));
-      buffers.push_back({made.back().data(), made.back().size() * sizeof(uint16_t)});
+      std::vector<uint16_t>& made = memory->made.emplace_back(elements(graph.value(index).shape));
+      buffers.push_back({made.data(), made.size() * sizeof(uint16_t)});
     }
-    MOTE_RETURN_IF_ERROR(program_->context().execute(part, buffers));
-    take(graph, call, first, std::span(buffers).subspan(graph.reads.size()));
-    return {};
+    MOTE_RETURN_IF_ERROR(program_->context().execute(part, buffers, memory));
+    return take(graph, call, first, std::span(buffers).subspan(graph.reads.size()));
   }
 
   Buffer given(const Graph& graph, uint32_t index, const Call& call, int64_t first,
                std::vector<std::vector<uint16_t>>* made) {
     const fb::ValueT& value = graph.value(index);
     const size_t count = elements(value.shape);
-    if (value.kind == fb::ValueKind::past_keys) return {caches_.keys(value.index), count * sizeof(uint16_t)};
-    if (value.kind == fb::ValueKind::past_values) return {caches_.values(value.index), count * sizeof(uint16_t)};
+    if (value.kind == fb::ValueKind::past_keys) return {caches_->keys(value.index), count * sizeof(uint16_t)};
+    if (value.kind == fb::ValueKind::past_values) return {caches_->values(value.index), count * sizeof(uint16_t)};
     std::vector<uint16_t>& halves = made->emplace_back(count);
     if (value.kind == fb::ValueKind::mask) {
       fill_mask(graph.part, value, first, halves.data());
@@ -146,8 +151,8 @@ class SessionDelegate final : public Delegate {
     return {halves.data(), count * sizeof(uint16_t)};
   }
 
-  // What the call computed: outputs, and rows for the caches.
-  void take(const Graph& graph, const Call& call, int64_t first, std::span<const Buffer> written) {
+  // What the call computed: outputs, and rows for the caches. Errors: kInternal where it is no number.
+  Status take(const Graph& graph, const Call& call, int64_t first, std::span<const Buffer> written) {
     std::map<int32_t, std::pair<const uint16_t*, const uint16_t*>> rows;
     for (size_t i = 0; i < graph.writes.size(); ++i) {
       const fb::ValueT& value = graph.value(graph.writes[i]);
@@ -155,15 +160,19 @@ class SessionDelegate final : public Delegate {
       if (value.kind == fb::ValueKind::new_keys) rows[value.index].first = halves;
       if (value.kind == fb::ValueKind::new_values) rows[value.index].second = halves;
       if (value.kind != fb::ValueKind::output) continue;
-      to_float32(halves, DType::kFloat16, static_cast<int64_t>(elements(value.shape)),
+      const size_t count = elements(value.shape);
+      MOTE_REQUIRE(std::all_of(halves, halves + count, is_finite), Code::kInternal,
+                   "outputs[%d]: QNN gave what is no number", value.index);
+      to_float32(halves, DType::kFloat16, static_cast<int64_t>(count),
                  call.outputs[static_cast<size_t>(value.index)]->as<float>());
     }
     for (const auto& [state, both] : rows)
-      caches_.append(state, first, int64_t{graph.part.tokens}, both.first, both.second);
+      caches_->append(state, first, int64_t{graph.part.tokens}, both.first, both.second);
+    return {};
   }
 
   std::shared_ptr<const Program> program_;
-  Caches caches_;
+  std::shared_ptr<Caches> caches_;  // which a call that hangs goes on reading
 };
 
 // Where what is compiled is kept, and for what.
@@ -177,14 +186,14 @@ KeptFile context_of(const Library& library, const DelegateSource& source) {
   return kept;
 }
 
-Result<std::unique_ptr<Context>> context_for(const Library& library, const Parts& parts, const DelegateSource& source) {
+Result<std::shared_ptr<Context>> context_for(const Library& library, const Parts& parts, const DelegateSource& source) {
   const KeptFile kept = context_of(library, source);
   if (!kept.path.empty()) {
-    Result<std::unique_ptr<Context>> read = Context::read(library, parts.graphs, kept);
+    Result<std::shared_ptr<Context>> read = Context::read(library, parts.graphs, kept);
     if (read.ok()) return read;
     MOTE_LOG_LINE(kInfo, "qnn: compiling: %s", read.status().message().c_str());
   }
-  MOTE_ASSIGN(std::unique_ptr<Context> made, Context::compile(library, parts.graphs, source));
+  MOTE_ASSIGN(std::shared_ptr<Context> made, Context::compile(library, parts.graphs, source));
   if (source.check_unchanged) MOTE_RETURN_IF_ERROR(source.check_unchanged());  // before what was compiled is kept
   if (!kept.path.empty()) {
     const Status written = made->write(kept);
@@ -209,9 +218,10 @@ Result<Parts> Parts::verify(const DelegateSource& source) {
   return parts;
 }
 
-Result<std::shared_ptr<const Program>> Program::load(const Library& library, const DelegateSource& source) {
+Result<std::shared_ptr<const Program>> Program::load(const Library& library, const DelegateSource& source,
+                                                     Parts parts) {
   std::shared_ptr<Program> program(new Program);
-  MOTE_ASSIGN(program->parts_, Parts::verify(source));
+  program->parts_ = std::move(parts);
   for (const DelegatePart& part : source.parts) program->places_.push_back(part.place);
   MOTE_ASSIGN(program->context_, context_for(library, program->parts_, source));
   return std::shared_ptr<const Program>(std::move(program));

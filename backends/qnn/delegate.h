@@ -21,10 +21,11 @@ struct Parts {
 class Program : public DelegateProgram, public std::enable_shared_from_this<Program> {
  public:
   // Errors: as Backend.load.
-  static Result<std::shared_ptr<const Program>> load(const Library& library, const DelegateSource& source);
+  static Result<std::shared_ptr<const Program>> load(const Library& library, const DelegateSource& source, Parts parts);
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
   bool has_state() const override { return !parts_.states.empty(); }
+  bool is_lost() const override { return context_->hangs(); }
   uint64_t private_bytes() const override { return context_->bytes(); }
 
   const Parts& parts() const { return parts_; }
@@ -36,7 +37,7 @@ class Program : public DelegateProgram, public std::enable_shared_from_this<Prog
 
   Parts parts_;
   std::vector<std::string> places_;
-  std::unique_ptr<Context> context_;
+  std::shared_ptr<Context> context_;
 };
 
 }  // namespace mote::qnn

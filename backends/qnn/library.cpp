@@ -1,8 +1,10 @@
 #include "backends/qnn/library.h"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +18,7 @@ namespace {
 
 constexpr const char* kFolderVariable = "MOTE_QNN_LIBRARIES";
 constexpr const char* kSocVariable = "MOTE_QNN_SOC";
+constexpr const char* kPatienceVariable = "MOTE_QNN_PATIENCE";
 constexpr const char* kName = "libQnnHtp.so";
 constexpr uint32_t kHtpId = 6;
 constexpr uint32_t kMajor = 2, kLeastMinor = 10;
@@ -28,9 +31,14 @@ struct Soc {
 constexpr std::array kSocs = {Soc{"sm8550", 43}, Soc{"sm8650", 57}, Soc{"sm8750", 69}, Soc{"sm8850", 87}};
 #if defined(__ANDROID__)
 constexpr std::optional<Soc> kDefaultSoc = std::nullopt;  // the device's own
+constexpr int64_t kPatience = 60;                         // seconds
 #else
 constexpr std::optional<Soc> kDefaultSoc = kSocs[2];  // of the simulator
+constexpr int64_t kPatience = 1200;                   // seconds
 #endif
+
+constexpr int64_t kMostPatience = 86400;
+constexpr int64_t kCompiles = 10;  // times as long as a call
 
 struct LastError {
   std::mutex mutex;
@@ -112,7 +120,20 @@ Result<std::optional<Soc>> wanted_soc() {
   return Status(Code::kUnsupportedBackend, format("%s = %s: must be one of %s", kSocVariable, name, known.c_str()));
 }
 
+Result<int64_t> wanted_patience() {
+  const char* text = std::getenv(kPatienceVariable);
+  if (text == nullptr || *text == '\0') return kPatience;
+  int64_t seconds = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, seconds);
+  MOTE_REQUIRE(error == std::errc() && stop == end && seconds >= 1 && seconds <= kMostPatience,
+               Code::kUnsupportedBackend, "%s = %s: must be 1 to %lld seconds", kPatienceVariable, text,
+               static_cast<long long>(kMostPatience));
+  return seconds;
+}
+
 Result<const Library*> load() {
+  MOTE_ASSIGN(const int64_t patience, wanted_patience());
   MOTE_ASSIGN(const std::optional<Soc> soc, wanted_soc());
   MOTE_ASSIGN(const SharedLibrary opened, open_library());
   MOTE_ASSIGN(const Provider* provider, find_provider(opened));
@@ -134,6 +155,8 @@ Result<const Library*> load() {
   const Config* configs[] = {&config, nullptr};
   MOTE_RETURN_IF_ERROR(step(f.device_create(log, soc ? configs : nullptr, &made->device), "open the device"));
   made->build = std::string(build == nullptr ? "" : build) + " " + std::string(soc ? soc->name : "device");
+  made->patience = std::chrono::seconds(patience);
+  made->patience_to_compile = kCompiles * made->patience;
   MOTE_LOG_LINE(kInfo, "qnn: %s: %s, interface %u.%u", path.c_str(), made->build.c_str(), provider->core.major,
                 provider->core.minor);
   return static_cast<const Library*>(made.release());

@@ -1,6 +1,7 @@
 // Qualcomm's libQnnHtp.so, found and checked once a process.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "backends/qnn/api.h"
@@ -15,6 +16,8 @@ struct Library {
   Handle backend = nullptr;
   Handle device = nullptr;
   std::string build;  // its version and the SoC: what was compiled with another one is not used
+  // How long a call is waited for, and one that compiles.
+  std::chrono::nanoseconds patience{}, patience_to_compile{};
 };
 
 // Errors: kUnsupportedBackend saying what is missing, or which versions would be accepted.

@@ -9,7 +9,7 @@ namespace mote::vulkan {
 namespace {
 
 // A part that takes ids and positions and gives logits, as the methods of a whole decoder do.
-std::optional<proof::WholePart> whole(const Program& program, size_t index) {
+std::optional<WholePart> whole(const Program& program, size_t index) {
   const Graph& graph = program.part(index).graph;
   const Result<Plan> plan = program.plan(index, 1, {});
   const bool has_both = plan.ok() && graph.inputs.size() == 2 && graph.outputs.size() == 1 && plan->ids.size() == 1 &&
@@ -17,7 +17,7 @@ std::optional<proof::WholePart> whole(const Program& program, size_t index) {
   if (!has_both) return std::nullopt;
   const GraphValue& output = graph.values[graph.outputs[0]];
   if (output.content != fb::Content::float32 || output.kind != fb::ValueKind::output) return std::nullopt;
-  proof::WholePart part{index};
+  WholePart part{index};
   if (graph.inputs[0] != plan->ids[0].first) std::swap(part.ids, part.positions);
   const bool are_told_apart =
       graph.inputs[part.ids] == plan->ids[0].first &&
@@ -30,8 +30,8 @@ std::optional<proof::WholePart> whole(const Program& program, size_t index) {
   return part;
 }
 
-std::vector<proof::WholePart> whole_parts(const Program& program) {
-  std::vector<proof::WholePart> parts;
+std::vector<WholePart> whole_parts(const Program& program) {
+  std::vector<WholePart> parts;
   for (size_t i = 0; i < program.num_parts(); ++i) {
     if (const auto part = whole(program, i)) parts.push_back(*part);
   }
@@ -41,7 +41,7 @@ std::vector<proof::WholePart> whole_parts(const Program& program) {
 // Of the last whole part, which is that of single tokens.
 std::vector<DelegateProduct> products_of(const Program& program) {
   std::vector<DelegateProduct> products;
-  const std::vector<proof::WholePart> parts = whole_parts(program);
+  const std::vector<WholePart> parts = whole_parts(program);
   if (parts.empty()) return products;
   const LoadedPart& part = program.part(parts.back().index);
   for (const GraphNode& node : part.graph.nodes) {

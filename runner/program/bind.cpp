@@ -9,6 +9,7 @@
 #include "runner/program/invocation.h"
 #include "runner/program/program.h"
 #include "runner/program/validation.h"
+#include "runner/program/whole_methods.h"
 
 namespace mote {
 namespace {
@@ -133,8 +134,22 @@ Status Bound::load_backends(const BindOptions& options) {
       method.delegate_calls[i] = *call;
     }
   }
-  MOTE_ASSIGN(backends_, parts.load(options.purpose, options.progress));
+  const auto whole_methods_of = [this](LoadedBackend backend) -> Result<WholeMethods> {
+    MOTE_ASSIGN(std::shared_ptr<const Bound> bound, with(std::move(backend)));
+    return whole_methods(std::move(bound));
+  };
+  MOTE_ASSIGN(backends_, parts.load(options.purpose, whole_methods_of, options.progress));
   return {};
+}
+
+Result<std::shared_ptr<const Bound>> Bound::with(LoadedBackend backend) const {
+  const std::shared_ptr<Bound> bound(new Bound(verified_));
+  bound->target_ = target_;
+  bound->methods_ = methods_;
+  bound->backends_.push_back(std::move(backend));
+  bound->state_shapes_ = state_shapes_;
+  MOTE_RETURN_IF_ERROR(bound->find_used_states());
+  return std::shared_ptr<const Bound>(bound);
 }
 
 // A state must be kept by delegates in all methods or in none: a CPU kernel in decode would not find the keys that a

@@ -53,6 +53,22 @@ struct DelegateProduct {
   std::string_view activations;  // as the attribute of mote.linear
 };
 
+// A part that takes ids and positions, int64 [1, T], and gives logits, as the methods of a whole decoder do.
+struct WholePart {
+  size_t index = 0, ids = 0, positions = 1;  // the last two of its inputs
+  int64_t tokens = 0;                        // of every call; 0: any
+  int64_t width = 0;                         // of a row of logits
+  bool every_row = false;                    // logits after each token, or after the last only
+};
+
+class DelegateProgram;
+
+// The methods of a target as the parts of a program, which runs them as a session does.
+struct WholeMethods {
+  std::shared_ptr<const DelegateProgram> program;
+  std::vector<WholePart> parts;  // those whose states are the delegate's alone
+};
+
 // What a backend is given when a program is loaded.
 struct DelegateSource {
   std::string cache_prefix;    // how the paths of files begin in which it may keep what it packs; empty: nowhere
@@ -78,6 +94,9 @@ struct DelegateSource {
   bool tune = false;
   // A pool such as a session has, for whoever compares the device with the kernels of the CPU. Empty: there is none.
   std::function<Result<std::unique_ptr<ThreadPool>>()> make_threads;
+  // The target's methods with what a backend makes of these parts, for parts that are no whole methods to be tried with
+  // samples; asked during `load`, and owns what it uses. Empty: other backends run parts of the methods too.
+  std::function<Result<WholeMethods>(std::shared_ptr<const DelegateProgram>)> whole_methods;
   std::vector<DelegatePart> parts;  // calls name a part by its index here
   Progress progress;                // to be told how far `load` has come
 };

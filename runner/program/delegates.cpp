@@ -162,11 +162,18 @@ DelegatePart DelegateParts::part(uint32_t index) const {
   return part;
 }
 
-Result<std::vector<LoadedBackend>> DelegateParts::load(Purpose purpose, const Progress& progress) {
+Result<std::vector<LoadedBackend>> DelegateParts::load(
+    Purpose purpose, const std::function<Result<WholeMethods>(LoadedBackend)>& whole_methods,
+    const Progress& progress) {
   std::vector<LoadedBackend> loaded;
   for (Source& source : sources_) {
     const auto done = static_cast<double>(loaded.size()), all = static_cast<double>(sources_.size());
     source.source.progress = part_of(progress, done / all, (done + 1) / all);
+    if (sources_.size() == 1) {
+      source.source.whole_methods = [&](std::shared_ptr<const DelegateProgram> program) {
+        return whole_methods({find_backend(source.backend), std::move(program)});
+      };
+    }
     MOTE_ASSIGN(LoadedBackend backend,
                 load_backend(verified_.file().name(), source.backend, std::move(source.source), purpose));
     loaded.push_back(std::move(backend));

@@ -28,9 +28,11 @@ class DelegateParts {
   // Adds a verified instruction and returns the call that runs it. No two instructions may run the same delegate.
   // Errors: kInvalidProgram.
   Result<DelegateCall> add(const fb::Instruction& instruction);
-  // Has each backend load its parts, or only check them where nothing is to run. Errors: kUnsupportedBackend, and what
-  // Backend::load or Backend::check says.
-  Result<std::vector<LoadedBackend>> load(Purpose purpose, const Progress& progress = {});
+  // Has each backend load its parts, or only check them where nothing is to run. whole_methods: of a target's only
+  // backend. Errors: kUnsupportedBackend, and what Backend::load or Backend::check says.
+  Result<std::vector<LoadedBackend>> load(Purpose purpose,
+                                          const std::function<Result<WholeMethods>(LoadedBackend)>& whole_methods,
+                                          const Progress& progress = {});
   // What Backend::why_not says of the first backend that has a reason; empty: none has.
   std::string why_not() const;
   // What Backend::findings says; empty: nothing.

@@ -86,6 +86,8 @@ class Bound {
   friend Result<std::shared_ptr<const Bound>> bind(std::shared_ptr<const Verified> verified, std::string_view target,
                                                    const BindOptions& options);
   explicit Bound(std::shared_ptr<const Verified> verified) : verified_(std::move(verified)) {}
+  // The same methods, with the only backend that runs parts of them.
+  Result<std::shared_ptr<const Bound>> with(LoadedBackend backend) const;
   Status make_weights(const BindOptions& options);
   Status load_backends(const BindOptions& options);
   Status find_used_states();
