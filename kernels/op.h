@@ -34,6 +34,7 @@ struct StateShape {
   int32_t head_dim = 0;
   int32_t value_head_dim = 0;
   int32_t window = 0;
+  int32_t stride = 1;
   Tensor recurrent;  // sizes only
 };
 

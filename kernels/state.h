@@ -33,9 +33,10 @@ enum class KvType : uint8_t { kFloat32 = 0, kFloat16, kInt8, kInt4 };
 //   int4               for each 32 elements: [4 quads of slots][32] of two bytes: codes + 8 of slots 4j and 4j + 1 in
 //                      the low nibbles, of 4j + 2 and 4j + 3 in the high ones; then scales [16 slots]
 // The last 32 of a block of values are 16 where W is no multiple of 32. Quotients are rounded up; the rest is padding.
-// window == 0: position p lies in slot p. window > 0: positions below num_sinks lie in their own slot, the others in a
-// ring that starts at the next block; capacity >= num_sinks + window + the largest call's tokens - 1, so that a chunk
-// never overwrites keys that its own first query still sees.
+// window == 0: position p lies in slot p, and with a stride s, which keeps the last of each s positions only, in slot
+// p / s; `positions` then has the slot's number in place of p. window > 0: positions below num_sinks lie in their own
+// slot, the others in a ring that starts at the next block; capacity >= num_sinks + window + the largest call's tokens
+// - 1, so that a chunk never overwrites keys that its own first query still sees.
 struct KvCache {
   // [num_pages()]; the cache's page i starts at pages[i] + page_offset. nullptr: no slot of it is held nor written.
   std::byte* const* pages = nullptr;
@@ -48,14 +49,19 @@ struct KvCache {
   int32_t value_head_dim = 0;
   int32_t window = 0;
   int32_t num_sinks = 0;
+  int32_t stride = 1;  // 1 with a window
   int64_t capacity = 0;
 
   int64_t sink_slots() const { return window == 0 ? 0 : whole_blocks(num_sinks); }
-  int64_t num_slots() const { return sink_slots() + whole_blocks(window == 0 ? capacity : capacity - num_sinks); }
+  int64_t num_slots() const {
+    return sink_slots() + whole_blocks(window == 0 ? (capacity + stride - 1) / stride : capacity - num_sinks);
+  }
   int64_t slot_of(int64_t position) const {
-    if (window == 0 || position < num_sinks) return position;
+    if (window == 0 || position < num_sinks) return position / stride;
     return sink_slots() + position % whole_blocks(capacity - num_sinks);
   }
+  // How many of the first `count` positions are kept, without a window.
+  int64_t num_kept(int64_t count) const { return count / stride; }
   int64_t num_pages() const { return (num_slots() + kKvPageSlots - 1) / kKvPageSlots; }
   Size page_bytes() const;
   static int64_t whole_blocks(int64_t slots) { return (slots + kKvBlockSlots - 1) / kKvBlockSlots * kKvBlockSlots; }

@@ -119,7 +119,7 @@ class CaptureContext:
         else:
             state = self.add_state(
                 module, kind="kv_cache", num_heads=int(k.shape[1]), head_dim=int(k.shape[3]),
-                value_head_dim=int(v.shape[3]), window=0 if self.keeps_all else window,
+                value_head_dim=int(v.shape[3]), window=0 if self.keeps_all else window, stride=stride,
             )  # fmt: skip
             self._cached.append((k, v, window, state))
         op = torch.ops.mote.attention_lse if with_lse else torch.ops.mote.attention
@@ -139,7 +139,9 @@ class CaptureContext:
         """
         self.touched.add(self.names[id(module)])
         heads, width = int(k.shape[1]), int(k.shape[3])
-        state = self.add_state(module, kind="kv_cache", num_heads=heads, head_dim=width, value_head_dim=1, window=0)
+        state = self.add_state(
+            module, kind="kv_cache", num_heads=heads, head_dim=width, value_head_dim=1, window=0, stride=stride
+        )
         return torch.ops.mote.indexer(q, k, self.positions, weights, state=state, topk=topk, block=block, stride=stride)
 
     def _state_with(self, k: Tensor, v: Tensor, window: int) -> int | None:

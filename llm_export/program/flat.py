@@ -188,7 +188,7 @@ def _state(state: StateSpec) -> fb.StateT:
     return _table(
         fb.StateT, name=state.name, kind=STATE_KINDS[state.kind], numHeads=state.num_heads, headDim=state.head_dim,
         valueHeadDim=state.value_head_dim, window=state.window, numSinkPositions=state.num_sink_positions,
-        shape=list(state.shape),
+        shape=list(state.shape), stride=state.stride,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ class StateSpec:
     window: int = 0  # 0: every position is kept
     num_sink_positions: int = 0
     shape: tuple[int, ...] = ()  # recurrent only
+    stride: int = 1  # of the positions, the last of each `stride` are kept
 
 
 @dataclass(frozen=True)

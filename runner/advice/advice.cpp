@@ -74,7 +74,10 @@ Status go_to(Session& session, const std::vector<int32_t>& ids) {
       if (memory == nullptr) continue;
       fill_with_small_numbers({memory + cache.page_offset, static_cast<size_t>(cache.page_bytes().unsigned_value())});
     }
-    for (int64_t p = 0; p < depth; ++p) cache.positions[cache.slot_of(p)] = p;
+    for (int64_t p = 0; p < depth; ++p) {
+      const int64_t slot = cache.slot_of(p);
+      cache.positions[slot] = cache.window == 0 ? slot : p;
+    }
   }
   return session.adopt({session.model().bound(), ids, states.snapshot(depth)}, depth);
 }

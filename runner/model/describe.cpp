@@ -244,6 +244,7 @@ Json state(const fb::State& from) {
   result["value_head_dim"] = from.value_head_dim();
   result["window"] = from.window();
   result["num_sink_positions"] = from.num_sink_positions();
+  result["stride"] = from.stride();
   result["bytes_per_position"] = {{"float32", kv_position_bytes(from, KvType::kFloat32).value()},
                                   {"float16", kv_position_bytes(from, KvType::kFloat16).value()},
                                   {"int8", kv_position_bytes(from, KvType::kInt8).value()},

@@ -23,6 +23,7 @@ StateShape shape_of(const fb::State& state) {
   shape.head_dim = state.head_dim();
   shape.value_head_dim = state.value_head_dim();
   shape.window = state.window();
+  shape.stride = state.stride();
   shape.recurrent.rank = static_cast<int>(state.shape()->size());
   for (uint32_t i = 0; i < state.shape()->size(); ++i) shape.recurrent.sizes[i] = state.shape()->Get(i);
   shape.recurrent.set_contiguous_strides();

@@ -10,7 +10,7 @@ int64_t kv_capacity(const fb::State& state, int64_t context_length, int64_t pref
 Size kv_position_bytes(const fb::State& state, KvType type) {
   const int64_t block_bytes =
       kv_key_block_bytes(type, state.head_dim()) + kv_value_block_bytes(type, state.value_head_dim());
-  return Size(block_bytes / kKvBlockSlots) * state.num_heads();
+  return block_bytes / kKvBlockSlots * state.num_heads() / state.stride();
 }
 
 }  // namespace mote

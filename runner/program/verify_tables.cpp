@@ -170,6 +170,7 @@ Status check_kv_cache(const Path& path, const fb::State& state) {
   MOTE_RETURN_IF_ERROR(check_range(path, "window", state.window(), 0, INT32_MAX));
   MOTE_RETURN_IF_ERROR(
       check_range(path, "num_sink_positions", state.num_sink_positions(), 0, state.window() == 0 ? 0 : 1 << 16));
+  MOTE_RETURN_IF_ERROR(check_range(path, "stride", state.stride(), 1, state.window() == 0 ? 1 << 20 : 1));
   MOTE_RETURN_IF_ERROR(check_range(path, "shape.size", state.shape()->size(), 0, 0));
   return {};
 }

@@ -176,13 +176,14 @@ void change_weight(fb::WeightT& weight, Random& random) {
 }
 
 void change_state(fb::StateT& state, Random& random) {
-  switch (below(random, 7)) {
+  switch (below(random, 8)) {
     case 0: change_enum(state.kind, random); break;
     case 1: change(state.num_heads, random); break;
     case 2: change(state.head_dim, random); break;
     case 3: change(state.value_head_dim, random); break;
     case 4: change(state.window, random); break;
     case 5: change(state.num_sink_positions, random); break;
+    case 6: change(state.stride, random); break;
     default: change_vector(state.shape, random, [&](int64_t& size) { change(size, random); }); break;
   }
 }

@@ -48,6 +48,7 @@ class StateMemory {
     cache.value_head_dim = state.value_head_dim();
     cache.window = state.window();
     cache.num_sinks = state.num_sink_positions();
+    cache.stride = state.stride();
     cache.capacity = cache.window == 0 ? kContext : int64_t{cache.num_sinks} + cache.window + kTokens - 1;
     MOTE_ASSIGN(std::byte * memory, take(cache.page_bytes() * cache.num_pages()));
     std::vector<std::byte*>& pages = pages_.emplace_back();

@@ -22,6 +22,7 @@ struct Setting {
   double tolerance = 3e-6;
   bool bidirectional = false;
   bool values_in_keys = false;  // the first value_dim elements of each key
+  int stride = 1;               // of the cache
 
   int cached_value_dim() const { return values_in_keys ? 0 : value_dim; }
 };
@@ -38,6 +39,7 @@ struct Cache {
     cache.value_head_dim = s.cached_value_dim();
     cache.window = s.ring;
     cache.num_sinks = s.num_sinks;
+    cache.stride = s.stride;
     cache.capacity = capacity;
     positions.resize(static_cast<size_t>(cache.num_slots()), -1);
     memory.resize(static_cast<size_t>((cache.page_bytes() * cache.num_pages()).value()));
@@ -110,6 +112,7 @@ inline StateShape state_shape(const Setting& s) {
   shape.head_dim = s.head_dim;
   shape.value_head_dim = s.cached_value_dim();
   shape.window = s.ring;
+  shape.stride = s.stride;
   return shape;
 }
 

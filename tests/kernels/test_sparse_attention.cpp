@@ -23,6 +23,7 @@ struct Sight {
   KvType type = KvType::kFloat32;
   double tolerance = 3e-6;
   int64_t stride = 1;
+  bool is_compact = false;  // the cache keeps what the stride leaves
 
   // What gives the logarithm of the divisor too.
   bool has_lse() const { return stride > 1 || sinks_of_tokens; }
@@ -31,7 +32,11 @@ struct Sight {
 std::ostream& operator<<(std::ostream& out, const Sight& sight) { return out << sight.name; }
 
 Setting setting_of(const Sight& sight) {
-  return {.name = "sparse", .window = sight.window, .ring = sight.window, .type = sight.type};
+  return {.name = "sparse",
+          .window = sight.window,
+          .ring = sight.window,
+          .type = sight.type,
+          .stride = sight.is_compact ? static_cast<int>(sight.stride) : 1};
 }
 
 struct Text {
@@ -92,7 +97,7 @@ Status attend_part(const Sight& sight, const Text& text, Cache& cache, int64_t b
 
 bool sees(const Sight& sight, const Text& text, int64_t t, int64_t p, int64_t group) {
   if (sight.is_chunked && p / sight.window != t / sight.window) return false;
-  if (sight.num_chosen == 0) return (p + 1) % sight.stride == 0;
+  if ((p + 1) % sight.stride != 0 || sight.num_chosen == 0) return (p + 1) % sight.stride == 0;
   const auto row = text.chosen.begin() + (t * 2 + group) * sight.num_chosen;
   return std::find(row, row + sight.num_chosen, p) != row + sight.num_chosen;
 }
@@ -163,6 +168,9 @@ INSTANTIATE_TEST_SUITE_P(
         Sight{.name = "more_than_there_are", .num_chosen = 120}, Sight{.name = "biases", .num_biases = 37},
         Sight{.name = "sinks_of_tokens", .num_chosen = 20, .sinks_of_tokens = true},
         Sight{.name = "strides", .stride = 5}, Sight{.name = "long_strides", .sinks_of_tokens = true, .stride = 128},
+        Sight{.name = "compact", .stride = 5, .is_compact = true},
+        Sight{.name = "compact_and_chosen", .num_chosen = 20, .stride = 4, .is_compact = true},
+        Sight{.name = "compact_and_long", .sinks_of_tokens = true, .stride = 128, .is_compact = true},
         Sight{.name = "int8", .num_chosen = 20, .type = KvType::kInt8, .tolerance = 3e-2},
         Sight{.name = "all", .num_chosen = 9, .num_biases = 400, .type = KvType::kFloat16, .tolerance = 2e-3}),
     [](const auto& one) { return std::string(one.param.name); });
@@ -193,6 +201,39 @@ TEST(SparseAttentionRefuses, strides_of_windows_and_of_nothing) {
   }
 }
 
+TEST(SparseAttentionRefuses, a_cache_of_another_stride_and_distances_with_one) {
+  const Sight biased{.name = "biased", .num_biases = 3, .stride = 4, .is_compact = true};
+  const Text text(biased, 3);
+  Cache cache(setting_of(biased), kTokens);
+  Owned out;
+  EXPECT_EQ(Code::kInvalidProgram, attend_part(biased, text, cache, 0, 4, 1, &out).code());
+  Sight other = biased;
+  other.num_biases = 0;
+  EXPECT_TRUE(attend_part(other, text, cache, 0, 4, 1, &out).ok());
+  OpCall call("mote.attention");
+  call.input(tokens_of(text.sequence.q, 0, 4)).input(tokens_of(text.sequence.k, 0, 4));
+  call.input(tokens_of(text.sequence.v, 0, 4)).input(integers({1, 4}, {0, 1, 2, 3}));
+  call.output(DType::kFloat32, {1, 4, 4, 16}).state(state_shape(setting_of(biased))).caches(&cache.caches);
+  call.integers("state", {0}).number("scale", 0.3).integers("stride", {2});
+  EXPECT_EQ(Code::kInvalidProgram, call.run().code());
+}
+
+// A cache that keeps what a stride leaves takes the memory of that, and gives the same bits after going back.
+TEST(SparseAttention, a_compact_cache_is_written_over_where_the_text_changes) {
+  const Sight sight{.name = "compact", .stride = 5, .is_compact = true};
+  const Text text(sight, 6), other(sight, 60);
+  const int64_t capacity = capacity_for(setting_of(sight), kTokens, kTokens);
+  Cache cache(setting_of(sight), capacity), fresh(setting_of(sight), capacity);
+  EXPECT_EQ(cache.caches[0].num_slots(), 64);
+  Owned out, expected;
+  ASSERT_TRUE(attend_part(sight, text, fresh, 0, 250, 1, &out).ok());
+  ASSERT_TRUE(attend_part(sight, text, fresh, 250, 290, 1, &expected).ok());
+  ASSERT_TRUE(attend_part(sight, text, cache, 0, 250, 1, &out).ok());
+  ASSERT_TRUE(attend_part(sight, other, cache, 250, 300, 1, &out).ok());
+  ASSERT_TRUE(attend_part(sight, text, cache, 250, 290, 1, &out).ok());
+  EXPECT_TRUE(same_bits(expected, out));
+}
+
 // Positions that name nothing, in no order: nothing is read out of bounds, and what nobody sees gives 0.
 TEST(SparseAttention, bears_any_positions) {
   const Sight sight{.name = "any", .num_chosen = 5};
@@ -210,10 +251,16 @@ TEST(SparseAttention, bears_any_positions) {
 struct IndexerSetting {
   int heads = 6, groups = 2, width = 16;
   int64_t topk = 9, block = 1, stride = 1;
+  bool is_compact = false;
 
   int64_t size() const { return block * stride; }
   int64_t num_chosen() const { return topk * block + block - 1; }
   KvType type = KvType::kFloat32;
+
+  Setting shape() const {
+    const int of_cache = is_compact ? static_cast<int>(stride) : 1;
+    return {.name = "indexer", .kv_heads = groups, .head_dim = width, .value_dim = 1, .stride = of_cache};
+  }
 };
 
 struct IndexerText {
@@ -233,8 +280,7 @@ Status index_part(const IndexerSetting& s, const IndexerText& text, Cache& cache
   call.input(tokens_of(text.q, begin, end)).input(tokens_of(text.k, begin, end));
   call.input(integers({1, end - begin}, positions)).input(rows_of(text.weights, begin, end));
   call.output(DType::kInt64, {1, end - begin, s.groups, s.num_chosen()});
-  Setting shape{.name = "indexer", .kv_heads = s.groups, .head_dim = s.width, .value_dim = 1};
-  call.state(state_shape(shape)).caches(&cache.caches);
+  call.state(state_shape(s.shape())).caches(&cache.caches);
   call.integers("state", {0}).integers("topk", {s.topk}).integers("block", {s.block});
   call.integers("stride", {s.stride});
   const Status status = call.run(threads);
@@ -275,12 +321,12 @@ std::vector<int64_t> best_positions(const IndexerSetting& s, const IndexerText& 
 TEST(Indexer, finds_the_best_positions_for_all_chunks_and_threads) {
   for (const IndexerSetting& s : {IndexerSetting{}, IndexerSetting{.heads = 130, .groups = 1, .topk = 40},
                                   IndexerSetting{.groups = 1, .topk = 5, .block = 4}, IndexerSetting{.topk = 1000},
-                                  IndexerSetting{.groups = 1, .topk = 7, .stride = 4}}) {
+                                  IndexerSetting{.groups = 1, .topk = 7, .stride = 4},
+                                  IndexerSetting{.topk = 7, .stride = 4, .is_compact = true}}) {
     const IndexerText text(s, 5);
-    const Setting shape{.name = "indexer", .kv_heads = s.groups, .head_dim = s.width, .value_dim = 1};
     const int64_t width = s.num_chosen();
     for (const int64_t chunk : {int64_t{37}, kTokens}) {
-      Cache cache(shape, kTokens);
+      Cache cache(s.shape(), kTokens);
       for (int64_t begin = 0; begin < kTokens; begin += chunk) {
         const int64_t end = std::min(kTokens, begin + chunk);
         Owned out;
@@ -300,8 +346,7 @@ TEST(Indexer, finds_the_best_positions_for_all_chunks_and_threads) {
 TEST(Indexer, goes_back_and_refuses_what_does_not_fit) {
   const IndexerSetting s{};
   const IndexerText text(s, 6), other(s, 60);
-  const Setting shape{.name = "indexer", .kv_heads = s.groups, .head_dim = s.width, .value_dim = 1};
-  Cache cache(shape, 64), fresh(shape, 64);
+  Cache cache(s.shape(), 64), fresh(s.shape(), 64);
   Owned expected, out;
   ASSERT_TRUE(index_part(s, text, fresh, 0, 30, 1, &out).ok());
   ASSERT_TRUE(index_part(s, text, fresh, 30, 40, 1, &expected).ok());

@@ -133,6 +133,7 @@ def _state(table) -> StateSpec:
         name=flat.text(table.name), kind=flat.inverse(flat.STATE_KINDS)[table.kind], num_heads=table.numHeads,
         head_dim=table.headDim, value_head_dim=table.valueHeadDim, window=table.window,
         num_sink_positions=table.numSinkPositions, shape=tuple(int(size) for size in table.shape),
+        stride=table.stride,
     )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from llm_runner import ArgumentError, Model, PrefixCache, SessionFileError
 from tests.contracts.architectures import save_tiny_checkpoint
 from tests.contracts.tokenizer import save_tiny_tokenizer
 
-NAMES = ("mamba", "mamba2", "qwen3_5_text", "kimi_linear", "lfm2", "falcon_h1", "recurrent_gemma", "granitemoehybrid")
+NAMES = ("mamba", "mamba2", "qwen3_5_text", "kimi_linear", "lfm2", "falcon_h1", "recurrent_gemma", "granitemoehybrid",
+         "deepseek_v4")  # fmt: skip
 LENGTH = 160
 RECURRENT_FIELD = 6  # of SavedSession in runner/session/state/session_file.fbs
 # Says what to write as templates of reasoning models do; the reasoning of turns before is not in it.

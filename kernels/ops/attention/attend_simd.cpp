@@ -74,19 +74,22 @@ void prepare(const KvHead& head, float scale, QueryTile& tile) {
 }
 
 // Slots of the block from `first` on whose positions are among `count` ascending ones.
-uint32_t chosen_slots(const int64_t* chosen, int64_t count, int64_t first) {
+uint32_t chosen_slots(const int64_t* chosen, int64_t count, int64_t first, int64_t stride) {
+  const int64_t begin = first * stride, behind = begin + kKvBlockSlots * stride;
   int64_t at = 0;
   for (int64_t end = count; at < end;) {
     const int64_t middle = at + (end - at) / 2;
-    if (chosen[middle] < first) {
+    if (chosen[middle] < begin) {
       at = middle + 1;
     } else {
       end = middle;
     }
   }
   uint32_t slots = 0;
-  for (; at < count && chosen[at] < first + kKvBlockSlots; ++at) {
-    if (chosen[at] >= first) slots |= 1u << (chosen[at] - first);
+  for (; at < count && chosen[at] < behind; ++at) {
+    if (chosen[at] < begin) continue;
+    const int64_t end = chosen[at] - begin + 1;
+    if (end % stride == 0) slots |= 1u << (end / stride - 1);
   }
   return slots;
 }
@@ -118,7 +121,8 @@ void find_visible(const SplitBlocks& blocks, const ScoreRule& rule, QueryTile& t
     if (tile.full[b]) continue;
     for (int row = 0; row < tile.rows; ++row) {
       uint32_t visible = visible_slots(rule, tile.positions[row], blocks.first[b], blocks.held[b]);
-      if (tile.chosen != nullptr) visible &= chosen_slots(tile.chosen[row], tile.num_chosen, blocks.first[b]);
+      if (tile.chosen != nullptr)
+        visible &= chosen_slots(tile.chosen[row], tile.num_chosen, blocks.first[b], tile.stride);
       tile.visible[row * kSplitBlocks + b] = visible;
       float* scores = tile.scores + row * kSplitLanes + 16 * b;
       store_f32(scores, select_lanes(visible, load_f32(scores), splat(-kInfinity)));

@@ -7,7 +7,8 @@ namespace mote {
 Status check_cache(const KvCache& cache, const StateShape& shape) {
   const bool matches = cache.pages != nullptr && cache.positions != nullptr && cache.num_heads == shape.num_heads &&
                        cache.head_dim == shape.head_dim && cache.value_head_dim == shape.value_head_dim &&
-                       cache.window == shape.window && cache.num_sinks >= 0 && cache.capacity > cache.num_sinks;
+                       cache.window == shape.window && cache.stride == shape.stride && cache.num_sinks >= 0 &&
+                       cache.capacity > cache.num_sinks;
   MOTE_REQUIRE(matches, Code::kInternal, "the session's cache has another shape than the program's state");
   return Status();
 }

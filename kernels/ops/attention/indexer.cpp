@@ -76,6 +76,9 @@ Status check_indexer(Call& call) {
   MOTE_REQUIRE(
       shape.is_kv_cache && shape.window == 0 && shape.num_heads > 0 && shape.head_dim > 0 && shape.value_head_dim >= 0,
       kBadIndexer, "attribute 'state' = %lld is not a KV cache of all positions", static_cast<long long>(params.state));
+  MOTE_REQUIRE(shape.stride == 1 || shape.stride == params.stride, kBadIndexer,
+               "attribute 'stride' = %lld: must be %d, the stride of the cache", static_cast<long long>(params.stride),
+               shape.stride);
   MOTE_RETURN_IF_ERROR(check_indexer_operands(call, shape));
   MOTE_ASSIGN(params.kernel, select_functions<AttentionKernel>({}, q.size(2)));
   const int64_t out[] = {1, q.size(2), shape.num_heads, params.width()};
@@ -137,7 +140,10 @@ class Indexer {
         group_(call.inputs[kIndexQuery]->size(1) / cache_.num_heads) {}
 
   void run() const {
-    for (int64_t t = 0; t < tokens_; ++t) cache_.positions[cache_.slot_of(position(t))] = position(t);
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const int64_t slot = cache_.slot_of(position(t));
+      if (is_kept(t)) cache_.positions[slot] = cache_.stride == 1 ? position(t) : slot;
+    }
     ThreadPool& threads = *context_.threads;
     threads.parallel_for(cache_.num_heads, row_grain(tokens_ * cache_.head_dim),
                          [&](int64_t begin, int64_t end, int thread) {
@@ -152,6 +158,7 @@ class Indexer {
 
  private:
   int64_t position(int64_t token) const { return position_at(*call_.inputs[kIndexPositions], first_token_ + token); }
+  bool is_kept(int64_t token) const { return (position(token) + 1) % cache_.stride == 0; }
   int64_t row_of(int64_t head, int64_t token) const {
     return head * call_.inputs[kIndexPositions]->size(1) + first_token_ + token;
   }
@@ -165,6 +172,7 @@ class Indexer {
   void append(int64_t head, const IndexerWorkspace& work) const {
     const KvHead to = head_of(cache_, head);
     for (int64_t t = 0; t < tokens_; ++t) {
+      if (!is_kept(t)) continue;
       const float* key = read_row(*call_.inputs[kIndexKey], row_of(head, t), work.row);
       params_.kernel->append(to, cache_.slot_of(position(t)), key, work.value, work.row, work.value);
     }
@@ -208,9 +216,10 @@ class Indexer {
     params_.kernel->prepare(keys, 1.0f, work.tile);
   }
 
-  // Scores of all complete blocks before `end`. Returns how many candidates are left: the best, in no order.
-  int64_t find_best(int64_t token, int64_t head, int64_t end, IndexerWorkspace& work) const {
+  // Scores of the first `complete` blocks. Returns how many candidates are left: the best, in no order.
+  int64_t find_best(int64_t token, int64_t head, int64_t complete, IndexerWorkspace& work) const {
     const KvHead keys = head_of(cache_, head);
+    const int64_t size = params_.size() / cache_.stride, end = complete * size;  // in slots
     int64_t count = 0;
     for (int64_t split = 0; split < end; split += kSplitPositions) {
       const SplitBlocks blocks = find(split, end);
@@ -224,9 +233,9 @@ class Indexer {
       for (int i = 0; i < kKvBlockSlots * blocks.count; ++i) {
         const int64_t p = blocks.first[i / kKvBlockSlots] + i % kKvBlockSlots;
         const bool is_held = (blocks.held[i / kKvBlockSlots] >> (i % kKvBlockSlots) & 1) != 0;
-        if (p >= end || !is_held || (p + 1) % params_.size() != 0) continue;
+        if (p >= end || !is_held || (p + 1) % size != 0) continue;
         const float score = work.scores[i];
-        work.best[count++] = {score == score ? score : std::numeric_limits<float>::infinity(), p / params_.size()};
+        work.best[count++] = {score == score ? score : std::numeric_limits<float>::infinity(), p / size};
       }
       if (count > 2 * params_.topk) {
         std::nth_element(work.best, work.best + params_.topk, work.best + count);
@@ -243,7 +252,7 @@ class Indexer {
     const int64_t end = position(token) + 1, complete = end / params_.size(), width = params_.width();
     int64_t count = std::min(complete, params_.topk);
     if (complete > params_.topk) {
-      count = find_best(token, head, complete * params_.size(), work);
+      count = find_best(token, head, complete, work);
     } else {
       for (int64_t i = 0; i < count; ++i) work.best[i] = {0.0f, i};
     }

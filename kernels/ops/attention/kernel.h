@@ -94,6 +94,7 @@ struct QueryTile {
   int64_t* positions = nullptr;      // [rows]
   const int64_t** chosen = nullptr;  // [rows], the positions that a query sees, ascending; nullptr: all
   int64_t num_chosen = 0;            // of each row
+  int64_t stride = 1;                // of the cache, in which chosen positions are counted
   const float** biases = nullptr;    // [rows], what is added to the scores of keys 0, 1 .. behind; nullptr: none
   int64_t num_biases = 0;            // of each row
   int16_t* codes = nullptr;          // [rows, padded_width(head_dim)], the queries in 16 bits

@@ -106,6 +106,12 @@ Result<int64_t> stride_of(const Call& call, const AttentionParams& params, const
   MOTE_ASSIGN(const int64_t stride, integer_or(call, "stride", 1, 1, 1 << 20));
   MOTE_REQUIRE(stride == 1 || (params.window == 0 && shape.window == 0), kBad,
                "attribute 'stride' = %lld: must be 1 with a window", static_cast<long long>(stride));
+  MOTE_REQUIRE(shape.stride == 1 || shape.stride == stride, kBad,
+               "attribute 'stride' = %lld: must be %d, the stride of the cache", static_cast<long long>(stride),
+               shape.stride);
+  const bool has_distances = optional_input(call, kSlopes) != nullptr || optional_input(call, kBias) != nullptr;
+  MOTE_REQUIRE(shape.stride == 1 || !has_distances, kBad,
+               "alibi_slopes and position_bias must be absent where the cache has a stride");
   return stride;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "kernels/ops/attention/cache.h"
 #include "kernels/ops/attention/workspace.h"
 #include "kernels/support/contract.h"
 #include "kernels/support/math.h"
@@ -59,8 +60,8 @@ bool keep_chosen(SplitBlocks& blocks, const QueryTile& tile) {
     bool is_chosen = false;
     for (int row = 0; row < tile.rows && !is_chosen; ++row) {
       const int64_t* end = tile.chosen[row] + tile.num_chosen;
-      const int64_t* next = std::lower_bound(tile.chosen[row], end, blocks.first[b]);
-      is_chosen = next != end && *next < blocks.first[b] + kKvBlockSlots;
+      const int64_t* next = std::lower_bound(tile.chosen[row], end, blocks.first[b] * tile.stride);
+      is_chosen = next != end && *next < (blocks.first[b] + kKvBlockSlots) * tile.stride;
     }
     if (!is_chosen) continue;
     blocks.index[kept] = blocks.index[b];
@@ -120,7 +121,9 @@ class Attention {
   }
 
   void mark_positions() const {
-    for (int64_t t = 0; t < shape_.tokens; ++t) cache_.positions[cache_.slot_of(position(t))] = position(t);
+    for (int64_t t = 0; t < shape_.tokens; ++t) {
+      if (is_kept(t)) cache_.positions[slot(t)] = position(t);
+    }
   }
 
   void append_head(int64_t kv_head, const AttentionWorkspace& work) const {
@@ -141,9 +144,12 @@ class Attention {
   }
 
  private:
-  int64_t position(int64_t token) const {
-    return positions_.as<int64_t>()[(first_token_ + token) * positions_.stride(1)];
-  }
+  int64_t end(int64_t token) const { return position_at(positions_, first_token_ + token) + 1; }
+  // Of a token, or where the cache has a stride the number of the last key that it sees, which is its own if it is
+  // kept.
+  int64_t position(int64_t token) const { return end(token) / cache_.stride - 1; }
+  bool is_kept(int64_t token) const { return end(token) % cache_.stride == 0; }
+  int64_t slot(int64_t token) const { return cache_.slot_of(end(token) - 1); }
   // Row of q, k or v, whose last dimension is a row.
   int64_t row_of(int64_t head, int64_t token) const { return head * positions_.size(1) + first_token_ + token; }
 
@@ -160,10 +166,10 @@ class Attention {
     const Tensor* values = optional_input(call_, kValue);
     for (int64_t t = 0; t < shape_.tokens; ++t) {
       const int64_t at = position(t);
-      if (at < begin || at >= end) continue;
+      if (at < begin || at >= end || !is_kept(t)) continue;
       const float* key = read_row(*call_.inputs[kKey], row_of(kv_head, t), work.key);
       const float* value = values == nullptr ? nullptr : read_row(*values, row_of(kv_head, t), work.value);
-      params_.kernel->append(to, cache_.slot_of(at), key, value, work.key, work.value);
+      params_.kernel->append(to, slot(t), key, value, work.key, work.value);
     }
   }
 
@@ -200,6 +206,7 @@ class Attention {
       const int64_t from = (first_token_ + token) * groups + kv_head / (shape_.kv_heads / groups);
       work.chosen[row] = chosen->as<int64_t>() + from * count;
       work.tile.chosen = work.chosen;
+      work.tile.stride = cache_.stride;
       work.tile.num_chosen = count;
     }
     if (const Tensor* bias = optional_input(call_, kBias)) {
@@ -216,8 +223,9 @@ class Attention {
 
   void attend(int64_t unit, const SplitRange& range, int64_t split, bool follows, QueryTile& tile,
               const SoftmaxSums& result) const {
-    SplitBlocks blocks = find_blocks(cache_, range, split, params_.stride);
-    blocks.follows = follows && params_.stride == 1;
+    const int64_t stride = params_.stride / cache_.stride;
+    SplitBlocks blocks = find_blocks(cache_, range, split, stride);
+    blocks.follows = follows && stride == 1;
     const bool is_empty = blocks.count == 0 || (tile.chosen != nullptr && !keep_chosen(blocks, tile));
     if (is_empty) return clear_sums(result, tile.rows, shape_.width());
     params_.kernel->attend(head(unit / shape_.tiles()), blocks, rule_, tile, result);

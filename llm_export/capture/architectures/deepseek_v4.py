@@ -33,11 +33,13 @@ def _forward(module: nn.Module, context):
         )  # fmt: skip
         compressor = module.compressor
         blocks = _keys_of_blocks(compressor, context, hidden_states)
+        chosen = None
         if hasattr(compressor, "indexer"):
-            seen = {"chosen": _choice(compressor.indexer, context, hidden_states, residual)}
-        else:
-            seen = {"stride": compressor.compress_rate}
-        far, of_far = context.attention(compressor, q, blocks, blocks, scale=module.scaling, with_lse=True, **seen)
+            chosen = _choice(compressor.indexer, context, hidden_states, residual)
+        far, of_far = context.attention(
+            compressor, q, blocks, blocks, scale=module.scaling, stride=compressor.compress_rate, chosen=chosen,
+            with_lse=True,
+        )  # fmt: skip
         share = torch.sigmoid(of_near - of_far).unsqueeze(-1)  # of all exponentials, those of the window
         output = apply_rotary_pos_emb(near * share + far * (1 - share), cos, -sin, unsqueeze_dim=2)
         grouped = module.o_a_proj(output.flatten(2).unflatten(-1, (module.config.o_groups, -1)))

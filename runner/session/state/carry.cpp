@@ -47,6 +47,7 @@ DType dtype_of(const Delegate* delegate, int32_t state, DType without) {
 bool carry_cache(const StateHolder& from, const StateHolder& to, uint32_t index, int64_t positions, ThreadPool& threads,
                  Rows& rows) {
   const auto state = static_cast<int32_t>(index);
+  if (from.bound.program().states()->Get(index)->stride() > 1) return false;  // delegates keep all positions
   const KvCache& source = from.memory.kv_caches()[index];
   const KvCache& target = to.memory.kv_caches()[index];
   Delegate* giver = from.bound.keeps_state(index) ? nullptr : from.delegates.cache_holder(state);

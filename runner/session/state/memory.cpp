@@ -36,6 +36,7 @@ KvCache cache_of(const fb::State& state, const StateMemoryOptions& options) {
   cache.value_head_dim = state.value_head_dim();
   cache.window = state.window();
   cache.num_sinks = state.num_sink_positions();
+  cache.stride = state.stride();
   cache.capacity = kv_capacity(state, options.context_length, options.prefill_chunk);
   return cache;
 }
@@ -73,7 +74,8 @@ Result<StateMemory> StateMemory::allocate(const Bound& bound, const StateMemoryO
     }
     KvCache& cache = memory.kv_caches_[i] = cache_of(state, options);
     auto group = std::find_if(memory.groups_.begin(), memory.groups_.end(), [&](const Group& other) {
-      return memory.shape(other).window == cache.window && memory.shape(other).num_sinks == cache.num_sinks;
+      const KvCache& shape = memory.shape(other);
+      return shape.window == cache.window && shape.num_sinks == cache.num_sinks && shape.stride == cache.stride;
     });
     if (group == memory.groups_.end()) group = memory.groups_.insert(group, Group{});
     cache.page_offset = static_cast<int64_t>(group->slab_bytes);
@@ -143,13 +145,13 @@ void StateMemory::set_slab(Group& group, size_t page, Slab slab) {
 
 int64_t StateMemory::used_slots(size_t group, int64_t page, int64_t position) const {
   const KvCache& cache = shape(groups_[group]);
-  const int64_t end = cache.window == 0 ? position : cache.num_slots();
+  const int64_t end = cache.window == 0 ? cache.num_kept(position) : cache.num_slots();
   return std::clamp<int64_t>(end - page * kKvPageSlots, 0, kKvPageSlots);
 }
 
 int64_t StateMemory::used_pages(size_t group, int64_t position) const {
   const KvCache& cache = shape(groups_[group]);
-  return cache.window == 0 ? (position + kKvPageSlots - 1) / kKvPageSlots : cache.num_pages();
+  return cache.window == 0 ? (cache.num_kept(position) + kKvPageSlots - 1) / kKvPageSlots : cache.num_pages();
 }
 
 Status StateMemory::reserve_page(size_t index, int64_t page, int64_t position, bool is_filled) {
@@ -180,10 +182,11 @@ Status StateMemory::reserve(int64_t position, int64_t tokens) {
   for (size_t i = 0; i < groups_.size(); ++i) {
     int64_t last = -1;
     for (int64_t p = position; p < position + tokens; ++p) {
-      const int64_t slot = shape(groups_[i]).slot_of(p), page = slot / kKvPageSlots;
+      const KvCache& cache = shape(groups_[i]);
+      const int64_t slot = cache.slot_of(p), page = slot / kKvPageSlots;
       if (page == last) continue;
       if (slot % kKvPageSlots == 0 && p > 0) merge_before(groups_[i], p);
-      const bool is_filled = slot % kKvPageSlots == 0 && position + tokens - p >= kKvPageSlots;
+      const bool is_filled = slot % kKvPageSlots == 0 && position + tokens - p >= kKvPageSlots * cache.stride;
       MOTE_RETURN_IF_ERROR(reserve_page(i, page, position, is_filled));
       last = page;
     }
@@ -207,14 +210,17 @@ bool StateMemory::rewind_caches(int64_t from, int64_t to) {
   }
   for (Group& group : groups_) {
     const KvCache& cache = shape(group);
-    for (int64_t p = to; p < from; ++p) {
-      int64_t& held = cache.positions[cache.slot_of(p)];
-      if (held == p) held = -1;
+    if (cache.window != 0) {
+      for (int64_t p = to; p < from; ++p) {
+        int64_t& held = cache.positions[cache.slot_of(p)];
+        if (held == p) held = -1;
+      }
+      continue;
     }
-    if (cache.window != 0) continue;
+    std::fill(cache.positions + cache.num_kept(to), cache.positions + cache.num_kept(from), int64_t{-1});
     // The page of the next position stays, so that going back and on again at its start costs nothing.
-    for (auto page = static_cast<size_t>(to / kKvPageSlots) + 1; page < group.slabs.size() && group.slabs[page];
-         ++page) {
+    for (auto page = static_cast<size_t>(cache.slot_of(to) / kKvPageSlots) + 1;
+         page < group.slabs.size() && group.slabs[page]; ++page) {
       set_slab(group, page, Slab());
     }
   }
@@ -240,6 +246,7 @@ StateSnapshot StateMemory::snapshot(int64_t position) const {
     StateSnapshot::Group& group = snapshot.groups.emplace_back();
     group.window = cache.window;
     group.num_sinks = cache.num_sinks;
+    group.stride = cache.stride;
     const auto num_pages = static_cast<size_t>(used_pages(i, position));
     group.slabs.reserve(num_pages);
     for (size_t page = 0; page < num_pages; ++page) group.slabs.push_back(groups_[i].slabs[page].share());
@@ -260,6 +267,7 @@ int64_t StateMemory::adoptable(const StateSnapshot& snapshot, int64_t position) 
     const KvCache& cache = shape(groups_[i]);
     const StateSnapshot::Group& group = snapshot.groups[i];
     if (snapshot.kv_dtype != cache.type || group.window != cache.window || group.num_sinks != cache.num_sinks) return 0;
+    if (group.stride != cache.stride) return 0;
     if (cache.window == 0 && position > cache.capacity) return 0;
     if (cache.window != 0 && group.num_slots != cache.num_slots()) return 0;
     const auto is_there = [&](int64_t p) { return group.positions[static_cast<size_t>(ring_slot(group, p))] == p; };
@@ -277,7 +285,7 @@ void StateMemory::adopt(const StateSnapshot& snapshot, int64_t position) {
     for (size_t page = 0; page < pages; ++page) set_slab(group, page, from.slabs[page].share());
     int64_t* positions = shape(group).positions;
     if (from.window == 0) {
-      std::iota(positions, positions + position, int64_t{0});
+      std::iota(positions, positions + shape(group).num_kept(position), int64_t{0});
     } else {
       std::transform(from.positions.begin(), from.positions.end(), positions,
                      [&](int64_t p) { return p < position ? p : -1; });

@@ -27,10 +27,11 @@ struct StateMemoryOptions {
 
 // What the states hold after `position` tokens. Its pages are shared with the memory that it was taken from.
 struct StateSnapshot {
-  // Caches with the same window and sinks; page i of all of them lies in slabs[i].
+  // Caches with the same window, sinks and stride; page i of all of them lies in slabs[i].
   struct Group {
     int64_t window = 0;
     int64_t num_sinks = 0;
+    int64_t stride = 1;
     int64_t num_slots = 0;  // of a ring; 0 without a window
     std::vector<Slab> slabs{};
     std::vector<int64_t> positions{};  // [num_slots]
@@ -106,7 +107,7 @@ class StateMemory {
   int64_t used_pages(size_t group, int64_t position) const;
 
  private:
-  // Caches of the same window and sinks, which hold the same positions in the same slots.
+  // Caches of the same window, sinks and stride, which hold the same positions in the same slots.
   struct Group {
     std::vector<uint32_t> members;  // indices of states
     uint64_t slab_bytes = 0;        // a page of each

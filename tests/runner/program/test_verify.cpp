@@ -271,6 +271,8 @@ TEST(Verify, rejects_a_cache_without_heads) {
   expect_refused([&](auto& p) { cache(p).value_head_dim = 1 << 30; }, "states[0].value_head_dim = 1073741824");
   expect_refused([&](auto& p) { cache(p).window = -1; }, "states[0].window = -1");
   expect_refused([&](auto& p) { cache(p).num_sink_positions = 4; }, "states[0].num_sink_positions = 4: must be 0..0");
+  expect_refused([&](auto& p) { cache(p).stride = 0; }, "states[0].stride = 0: must be 1..1048576");
+  expect_refused([&](auto& p) { cache(p).window = cache(p).stride = 4; }, "states[0].stride = 4: must be 1..1");
   expect_refused([&](auto& p) { cache(p).shape = {4}; }, "states[0].shape.size = 1: must be 0..0");
 }
 TEST(Verify, rejects_token_ids_outside_the_vocabulary) {
