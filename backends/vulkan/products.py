@@ -157,14 +157,27 @@ def gated_linear(graph: GraphBuilder, instruction: Instruction) -> None:
     lower_linear(graph, instruction, others, optional(instruction, 3), instruction.attributes["function"])
 
 
+def softcapped(graph: GraphBuilder, x: View, cap: float) -> View:
+    """cap tanh(x / cap), or x where there is no cap. x: of any strides"""
+    if not cap:
+        return x
+    filled, y = graph.new((fixed(1),)), graph.new(x.sizes)
+    graph.map("fill", (), filled, (cap, 0.0))
+    graph.map("div", (x, filled), y)
+    graph.map("tanh", (y,), y)
+    graph.map("mul", (y, filled), y)
+    return y
+
+
 def gated(graph: GraphBuilder, hidden: View, instruction: Instruction) -> View:
     """What the experts' second matrices get of [N, K, 2F] or, with a single one, of [N, K, F]."""
     function, layout = instruction.attributes["function"], instruction.attributes["layout"]
     limit, alpha = number(instruction, "limit"), number(instruction, "alpha")
     if function not in GATES[1:]:
         raise Refusal.FUNCTION.of(function=function)
-    if number(instruction, "gate_softcap", 0.0) or number(instruction, "up_softcap", 0.0):
-        raise Refusal.FUNCTION.of(function=f"{function} with softcaps")
+    gate_cap, up_cap = (number(instruction, f"{side}_softcap", 0.0) for side in ("gate", "up"))
+    if (gate_cap or up_cap) and (limit or layout == "single"):
+        raise Refusal.FUNCTION.of(function=f"{function} with softcaps, and a limit or no up")
     width = hidden.sizes[-1].constant
     columns = fixed(width if layout == "single" else width // 2)
     y = graph.new((*hidden.sizes[:-1], columns))
@@ -176,6 +189,11 @@ def gated(graph: GraphBuilder, hidden: View, instruction: Instruction) -> View:
     sides = (slice(0, width // 2), slice(width // 2, width)) if layout == "concatenated" else (
         slice(0, width, 2), slice(1, width, 2))  # fmt: skip
     gate, up = (graph.moved(hidden, lambda x, _, side=side: x[..., side]) for side in sides)
+    up = softcapped(graph, up, up_cap)
+    if gate_cap:
+        factors = graph.new(y.sizes)
+        graph.map("mul", (softcapped(graph, gate, gate_cap), up), factors)
+        up, function, alpha = factors, "sigmoid", 0.0
     graph.map("gated_alpha" if alpha else f"gated_{function}", (gate, up), y, (alpha, limit))
     return y
 

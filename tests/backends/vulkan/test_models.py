@@ -26,7 +26,7 @@ from tests.backends.models import (
 )
 from tests.contracts.architectures import Row, save_tiny_checkpoint
 
-# Every instruction of every type but `inkling2_text` runs on the GPU; these have all its ops.
+# Every instruction of every type runs on the GPU; these have all its ops.
 SOME = """
 apertus beam bloom codegen cohere_compass_text deepseek_v3 deepseek_v32 deepseek_v4 diffllama falcon falcon_h1
 falcon_mamba gemma2 gemma3n_text gemma4_text gpt2 gpt_oss gptj granitemoehybrid inkling_text jetmoe lfm2_moe llama

@@ -101,6 +101,7 @@ def test_argmax_and_sort(vulkan):
 def experts(
     width: int, hidden: int, *, layout: str = "concatenated", activations: str = "float", dense: bool = False,
     bias: bool = False, function: str = "silu", limit: float = 0.0, alpha: float = 0.0,
+    gate_softcap: float = 0.0, up_softcap: float = 0.0,
 ) -> tuple[Part, tuple]:  # fmt: skip
     """A part with 5 experts, 2 a token, and what eager PyTorch takes after its three inputs."""
     out = hidden if layout == "single" else 2 * hidden
@@ -109,7 +110,7 @@ def experts(
     biases = [random(5, out, seed=2), random(5, width, seed=3)] if bias else [None, None]
     attributes = {
         "activations": activations, "function": function, "layout": layout, "limit": numbers(limit),
-        "alpha": numbers(alpha),
+        "alpha": numbers(alpha), "gate_softcap": numbers(gate_softcap), "up_softcap": numbers(up_softcap),
     }  # fmt: skip
     inputs = [(T, width), Typed((T, 2), torch.int64), (T, 2)]
     part = Part("mote.moe_experts", [*inputs, *stored, *biases], (T, width), attributes)
@@ -121,6 +122,8 @@ KINDS = {
     "rotated": {"activations": "rotated_int8"}, "groups": {"activations": "grouped_int8", "bias": True},
     "interleaved": {"layout": "interleaved", "bias": True, "limit": 0.5, "alpha": 1.702},
     "limited": {"limit": 0.5, "alpha": 1.702}, "gelu": {"function": "gelu_tanh"},
+    "softcaps": {"gate_softcap": 2.0, "up_softcap": 3.0}, "softcap of up": {"layout": "interleaved", "up_softcap": 0.5},
+    "softcap of gate": {"gate_softcap": 0.5, "activations": "int8", "bias": True},
     "single": {"layout": "single", "function": "relu_squared", "activations": "int8", "bias": True},
 }  # fmt: skip
 
