@@ -11,6 +11,13 @@ namespace {
 
 constexpr int64_t kFetchAhead = 1024;  // floats
 
+// Builds for size have the code of the first token for all, and rows of rare widths one by one.
+#if defined(MOTE_SMALL_KERNELS)
+constexpr bool kIsSmall = true;
+#else
+constexpr bool kIsSmall = false;
+#endif
+
 enum class Decay { kNone, kOfRow, kOfElements };
 
 template <bool kIsWhole>
@@ -36,8 +43,8 @@ class Rows {
   }
 
   void run() {
-    run_token<true>(0);
-    for (int64_t t = 1; t < call_.tokens; ++t) run_token<false>(t);
+    if constexpr (!kIsSmall) run_token<true>(0);
+    for (int64_t t = kIsSmall ? 0 : 1; t < call_.tokens; ++t) run_token<kIsSmall>(t);
   }
 
  private:
@@ -193,10 +200,15 @@ class ReplayedRows {
   const LinearAttentionRow* rows_;
 };
 
+template <bool kIsWhole> constexpr bool kTogether = kIsWhole || !kIsSmall;
+
 struct RunBlocks {
   template <bool kHasBeta, bool kIsWhole, Decay kDecay>
   static void block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-    if (count == kLinearAttentionRows) return Rows<kLinearAttentionRows, kHasBeta, kIsWhole, kDecay>(call, rows).run();
+    if constexpr (kTogether<kIsWhole>) {
+      if (count == kLinearAttentionRows)
+        return Rows<kLinearAttentionRows, kHasBeta, kIsWhole, kDecay>(call, rows).run();
+    }
     for (int r = 0; r < count; ++r) Rows<1, kHasBeta, kIsWhole, kDecay>(call, rows + r).run();
   }
 };
@@ -204,7 +216,9 @@ struct RunBlocks {
 struct ReplayBlocks {
   template <bool, bool kIsWhole, Decay kDecay>
   static void block(const LinearAttentionTokens& call, const LinearAttentionRow* rows, int count) {
-    if (count == kLinearAttentionRows) return ReplayedRows<kLinearAttentionRows, kIsWhole, kDecay>(call, rows).run();
+    if constexpr (kTogether<kIsWhole>) {
+      if (count == kLinearAttentionRows) return ReplayedRows<kLinearAttentionRows, kIsWhole, kDecay>(call, rows).run();
+    }
     for (int r = 0; r < count; ++r) ReplayedRows<1, kIsWhole, kDecay>(call, rows + r).run();
   }
 };
