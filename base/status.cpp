@@ -1,22 +1,39 @@
 #include "base/status.h"
 
+#include <cstddef>
 #include <cstdio>
+#include <new>
 
 namespace mote {
 
 struct Status::Failure {
   Code code;
   std::string message;
+
+  // What a failure becomes where there is no memory to say which, so that neither making nor copying a Status throws.
+  // Never destroyed: a Status may be the last to go.
+  static Failure* no_memory() {
+    alignas(Failure) static std::byte place[sizeof(Failure)];
+    static Failure* const made = new (place) Failure{Code::kOutOfMemory, "out of memory"};
+    return made;
+  }
 };
 
-void Status::Delete::operator()(Failure* failure) const noexcept { delete failure; }
+void Status::Delete::operator()(Failure* failure) const noexcept {
+  if (failure != Failure::no_memory()) delete failure;
+}
 
 Status::Status(Code code, std::string message) {
-  if (code != Code::kOk) failure_.reset(new Failure{code, std::move(message)});
+  if (code == Code::kOk) return;
+  failure_.reset(new (std::nothrow) Failure{code, std::move(message)});
+  if (failure_ == nullptr) failure_.reset(Failure::no_memory());
 }
 
 Status::Status(const Status& other) {
-  if (!other.ok()) failure_.reset(new Failure(*other.failure_));
+  if (other.ok()) return;
+  try {
+    failure_.reset(new Failure(*other.failure_));
+  } catch (const std::bad_alloc&) { failure_.reset(Failure::no_memory()); }
 }
 
 Code Status::code() const { return ok() ? Code::kOk : failure_->code; }
