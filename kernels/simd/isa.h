@@ -23,6 +23,13 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
+// Builds for size: one loop where another gains little.
+#if defined(MOTE_SMALL_KERNELS)
+inline constexpr bool kIsSmall = true;
+#else
+inline constexpr bool kIsSmall = false;
+#endif
+
 // What a kernel of this file's instructions needs, and its rank in its role. Ranks are 10 apart, which leaves room for
 // variants of one instruction set; that of i8mm lies between dotprod's panels and what streams, whose place nothing of
 // i8mm takes.

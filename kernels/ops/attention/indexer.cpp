@@ -141,8 +141,8 @@ class Indexer {
 
   void run() const {
     for (int64_t t = 0; t < tokens_; ++t) {
-      const int64_t slot = cache_.slot_of(position(t));
-      if (is_kept(t)) cache_.positions[slot] = cache_.stride == 1 ? position(t) : slot;
+      const int64_t slot = cache_.slot_of(position(t));  // without a window, the number of the key too
+      if (is_kept(t)) cache_.positions[slot] = slot;
     }
     ThreadPool& threads = *context_.threads;
     threads.parallel_for(cache_.num_heads, row_grain(tokens_ * cache_.head_dim),

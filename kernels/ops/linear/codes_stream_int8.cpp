@@ -38,13 +38,6 @@ MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
   }
 }
 
-// Builds for size have one loop for activations with zeros and without, which asks for each chunk.
-#if defined(MOTE_SMALL_KERNELS)
-inline constexpr bool kOneLoop = true;
-#else
-inline constexpr bool kOneLoop = false;
-#endif
-
 // Whether the sums of weights alone are wanted.
 bool has_zeros(const CodeBlock& x) {
   bool found = false;
@@ -104,7 +97,7 @@ template <int kStreams, int kBits, int kTokens, int kGroup>
 void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   const bool zeros = has_zeros(x);
   for (int first = 0; first < w.count; first += kStreams) {
-    if constexpr (kOneLoop)
+    if constexpr (kIsSmall)  // one loop for activations with zeros and without, which asks for each chunk
       stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, zeros, y, stride);
     else if (zeros)
       stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, std::true_type(), y, stride);

@@ -11,13 +11,6 @@ namespace {
 
 constexpr int64_t kFetchAhead = 1024;  // floats
 
-// Builds for size have the code of the first token for all, and rows of rare widths one by one.
-#if defined(MOTE_SMALL_KERNELS)
-constexpr bool kIsSmall = true;
-#else
-constexpr bool kIsSmall = false;
-#endif
-
 enum class Decay { kNone, kOfRow, kOfElements };
 
 template <bool kIsWhole>
@@ -42,6 +35,7 @@ class Rows {
     for (int r = 0; r < kRows; ++r) state_[r] = rows[r].state;
   }
 
+  // Builds for size have the code of the first token for all.
   void run() {
     if constexpr (!kIsSmall) run_token<true>(0);
     for (int64_t t = kIsSmall ? 0 : 1; t < call_.tokens; ++t) run_token<kIsSmall>(t);
@@ -200,6 +194,7 @@ class ReplayedRows {
   const LinearAttentionRow* rows_;
 };
 
+// Whether rows are taken four at a time: in builds for size not those of rare widths.
 template <bool kIsWhole> constexpr bool kTogether = kIsWhole || !kIsSmall;
 
 struct RunBlocks {
