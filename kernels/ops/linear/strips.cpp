@@ -12,7 +12,7 @@ namespace mote {
 namespace {
 
 constexpr int64_t kTokensAtOnce = 256;                // tokens whose results a thread buffers
-constexpr int64_t kGrainProducts = int64_t{1} << 19;  // multiply-accumulates: fewer are not worth waking a thread
+constexpr int64_t kGrainProducts = int64_t{1} << 16;  // multiply-accumulates: fewer are not worth waking a thread
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kWide = kMaxStreams * kTileRows;
 static_assert(kWide == kMaximaBlock, "a strip of rows has one maximum");
