@@ -9,8 +9,8 @@
 
 #include "base/atomic_file.h"
 #include "base/closest.h"
+#include "base/json.h"
 #include "base/path.h"
-#include "runner/model/json_tree.h"
 
 namespace mote::store {
 namespace {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/path.h"
-#include "runner/model/json_tree.h"
 #include "runner/store/catalog.h"
 
 namespace mote::store {

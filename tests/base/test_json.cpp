@@ -1,4 +1,4 @@
-#include "runner/model/json_tree.h"
+#include "base/json.h"
 
 #include <gtest/gtest.h>
 
