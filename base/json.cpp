@@ -247,6 +247,51 @@ std::optional<JsonTree> parse_json_tree(std::string_view json, size_t max_depth)
   return builder.take_root();
 }
 
+JsonText::JsonText(std::nullptr_t) : text_("null") {}
+JsonText::JsonText(bool value) : text_(value ? "true" : "false") {}
+JsonText::JsonText(std::string_view value) : text_(json_string(value)) {}
+JsonText::JsonText(Members members) : text_("{}") { add(members); }
+JsonText JsonText::array() { return raw("[]"); }
+JsonText JsonText::object() { return raw("{}"); }
+
+JsonText JsonText::raw(std::string text) {
+  JsonText result(nullptr);
+  result.text_ = std::move(text);
+  return result;
+}
+
+std::string JsonText::number(int64_t value) { return std::to_string(value); }
+std::string JsonText::number(uint64_t value) { return std::to_string(value); }
+std::string JsonText::number(double value) {
+  if (!std::isfinite(value)) return "null";
+  std::string text = shortest_text(value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+void JsonText::append(std::string_view item) {
+  const char end = text_.back();
+  text_.pop_back();
+  if (text_.size() > 1) text_ += ',';
+  text_ += item;
+  text_ += end;
+}
+
+void JsonText::push_back(const JsonText& item) { append(item.text_); }
+
+void JsonText::add(std::string_view name, const JsonText& value) { append(json_string(name) + ':' + value.text_); }
+
+void JsonText::add(Members members) {
+  for (const auto& [name, value] : members) add(name, value);
+}
+
+std::string json_lines(const std::vector<std::pair<std::string_view, JsonText>>& members) {
+  std::string lines = "{";
+  for (const auto& [name, value] : members)
+    lines += (lines.size() > 1 ? ",\n  " : "\n  ") + json_string(name) + ": " + value.dump();
+  return lines + "\n}\n";
+}
+
 void append_json_escaped(std::string& json, char c) {
   switch (c) {
     case '"': json += "\\\""; return;

@@ -1,12 +1,16 @@
-// JSON read into events or a tree, and strings written as JSON. No destructor allocates: that of nlohmann's tree does,
+// JSON read into events or a tree, and written. No destructor allocates: that of nlohmann's tree does,
 // and ends the process if there is no memory, so what opens a model or answers an app does not use it.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -48,6 +52,55 @@ struct JsonTree {
 
 // nullopt: not JSON, not UTF-8, or lists and objects nest deeper than max_depth. Throws std::bad_alloc.
 std::optional<JsonTree> parse_json_tree(std::string_view json, size_t max_depth);
+
+// JSON as it is written: JsonText{{"name", value}, ..} is an object.
+class JsonText {
+ public:
+  using Members = std::initializer_list<std::pair<std::string_view, JsonText>>;
+
+  // NOLINTBEGIN(google-explicit-constructor)
+  JsonText(std::nullptr_t);
+  JsonText(bool value);
+  JsonText(std::string_view value);
+  JsonText(const std::string& value) : JsonText(std::string_view(value)) {}
+  JsonText(const char* value) : JsonText(std::string_view(value)) {}
+  template <std::signed_integral Value>
+  JsonText(Value value) : text_(number(static_cast<int64_t>(value))) {}
+  template <std::unsigned_integral Value>
+  JsonText(Value value) : text_(number(static_cast<uint64_t>(value))) {}
+  template <std::floating_point Value>
+  JsonText(Value value) : text_(number(static_cast<double>(value))) {}
+  JsonText(Members members);
+  template <typename Item>
+  JsonText(const std::vector<Item>& items) : JsonText(array()) {
+    for (const Item& item : items) push_back(item);
+  }
+  template <typename Value>
+  JsonText(const std::map<std::string, Value>& members) : JsonText(object()) {
+    for (const auto& [name, value] : members) add(name, value);
+  }
+  // NOLINTEND(google-explicit-constructor)
+  static JsonText array();
+  static JsonText object();
+  // What is JSON as it is.
+  static JsonText raw(std::string text);
+
+  void push_back(const JsonText& item);
+  void add(std::string_view name, const JsonText& value);
+  void add(Members members);
+  const std::string& dump() const { return text_; }
+
+ private:
+  static std::string number(int64_t value);
+  static std::string number(uint64_t value);
+  static std::string number(double value);  // null for what is not finite
+  void append(std::string_view item);
+
+  std::string text_;
+};
+
+// An object with a line for each member, for files that people read.
+std::string json_lines(const std::vector<std::pair<std::string_view, JsonText>>& members);
 
 // A byte of a string, as JSON writes it.
 void append_json_escaped(std::string& json, char c);
