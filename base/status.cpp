@@ -23,13 +23,13 @@ void Status::Delete::operator()(Failure* failure) const noexcept {
   if (failure != Failure::no_memory()) delete failure;
 }
 
-Status::Status(Code code, std::string message) {
+Status::Status(Code code, std::string message) noexcept {
   if (code == Code::kOk) return;
   failure_.reset(new (std::nothrow) Failure{code, std::move(message)});
   if (failure_ == nullptr) failure_.reset(Failure::no_memory());
 }
 
-Status::Status(const Status& other) {
+Status::Status(const Status& other) noexcept {
   if (other.ok()) return;
   try {
     failure_.reset(new Failure(*other.failure_));
@@ -59,6 +59,17 @@ std::string format(const char* pattern, ...) {
   std::string text = format_list(pattern, arguments);
   va_end(arguments);
   return text;
+}
+
+Status failure(Code code, const char* pattern, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, pattern);
+  Status status;
+  try {
+    status = Status(code, format_list(pattern, arguments));
+  } catch (const std::bad_alloc&) { status = Status(Code::kOutOfMemory, "out of memory"); }
+  va_end(arguments);
+  return status;
 }
 
 }  // namespace mote

@@ -36,8 +36,8 @@ enum class Code : int32_t {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message);
-  Status(const Status& other);
+  Status(Code code, std::string message) noexcept;
+  Status(const Status& other) noexcept;
   Status(Status&&) noexcept = default;
   Status& operator=(const Status& other) { return *this = Status(other); }
   Status& operator=(Status&&) noexcept = default;
@@ -63,7 +63,8 @@ class [[nodiscard]] Result {
   Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return value_.has_value(); }
-  const Status& status() const { return status_; }
+  const Status& status() const& { return status_; }
+  Status status() && { return std::move(status_); }
   T& operator*() & { return *value_; }
   const T& operator*() const& { return *value_; }
   T&& operator*() && { return std::move(*value_); }
@@ -85,6 +86,8 @@ class [[nodiscard]] Result {
 // printf-like text for messages.
 [[MOTE_PRINTF(1, 2)]] std::string format(const char* pattern, ...);
 [[MOTE_PRINTF(1, 0)]] std::string format_list(const char* pattern, va_list arguments);
+// A failure with such a text: one call where many refuse something.
+[[gnu::cold, MOTE_PRINTF(2, 3)]] Status failure(Code code, const char* pattern, ...) noexcept;
 
 }  // namespace mote
 
@@ -99,13 +102,13 @@ class [[nodiscard]] Result {
 
 // MOTE_ASSIGN(auto x, f()): x = the value of f(), or returns f()'s Status.
 #define MOTE_ASSIGN(target, expression) MOTE_ASSIGN_IMPL(MOTE_CONCAT(mote_result_, __LINE__), target, expression)
-#define MOTE_ASSIGN_IMPL(result, target, expression) \
-  auto result = (expression);                        \
-  if (!result.ok()) return result.status();          \
+#define MOTE_ASSIGN_IMPL(result, target, expression)   \
+  auto result = (expression);                          \
+  if (!result.ok()) return std::move(result).status(); \
   target = *std::move(result)
 
 // Input check: always on, returns an error.
-#define MOTE_REQUIRE(condition, code, ...)                                        \
-  do {                                                                            \
-    if (!(condition)) return ::mote::Status((code), ::mote::format(__VA_ARGS__)); \
+#define MOTE_REQUIRE(condition, code, ...)                         \
+  do {                                                             \
+    if (!(condition)) return ::mote::failure((code), __VA_ARGS__); \
   } while (false)

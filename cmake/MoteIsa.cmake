@@ -48,7 +48,7 @@ if(MOTE_ISAS)
   list(FILTER MOTE_INSTRUCTION_SETS INCLUDE REGEX "^(${names})$")
 endif()
 
-option(MOTE_SMALL_KERNELS "Kernels without tables for unwinding, and no attention that reads memory in one stream" OFF)
+option(MOTE_SMALL_KERNELS "Kernels without tables for unwinding, one loop for widths of weights that few models have, and no attention that reads memory in one stream" OFF)
 
 # Kernels are long after inlining. Debuggers get lines but no variables of theirs; what a sanitizer adds would keep gcc's register
 # allocator busy for minutes a file, so that memory is checked by calls.

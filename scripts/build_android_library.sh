@@ -28,7 +28,7 @@ else
 fi
 preset="${PRESET:-$preset}"
 prefix="$PWD/build/$preset-dependencies"
-flags="-Oz -ffunction-sections -fdata-sections"
+flags="-Oz -fomit-frame-pointer -ffunction-sections -fdata-sections"
 if [ "$preset" != size ]; then flags="$flags -flto"; fi
 if [ -z "$(find "$prefix/complete" -newer scripts/build_dependencies.sh 2>/dev/null)" ]; then
   # shellcheck disable=SC2086

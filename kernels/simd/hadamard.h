@@ -75,7 +75,7 @@ MOTE_INLINE void transform_far(float* x, int64_t size, int64_t apart, const Last
 // differences of columns 1, 2, 4 .. apart, in this order however many are taken together. before and after: (vector,
 // its index) -> vector
 template <typename Before, typename After>
-MOTE_INLINE void transform(const float* x, int64_t size, float* y, const Before& before, const After& after) {
+void transform(const float* x, int64_t size, float* y, const Before& before, const After& after) {
   const int log2 = std::countr_zero(static_cast<uint64_t>(size));
   const float root = log2 % 2 == 0 ? 1.0f : 0x1.6a09e6p-1f;  // of an odd power, sqrt(1 / 2)
   const F32x16 scale = splat(std::bit_cast<float>((127 - log2 / 2) << 23) * root);
@@ -96,7 +96,7 @@ MOTE_INLINE void transform(const float* x, int64_t size, float* y, const Before&
 }
 
 // y may be x. width: a multiple of 16
-MOTE_INLINE void rotate_row(const float* x, int64_t width, float* y) {
+inline void rotate_row(const float* x, int64_t width, float* y) {
   const auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(width)));
   const auto flip = [](F32x16 v, int64_t i) MOTE_INLINE_LAMBDA { return flip_signs(v, i); };
   const auto same = [](F32x16 v, int64_t) MOTE_INLINE_LAMBDA { return v; };
@@ -105,7 +105,7 @@ MOTE_INLINE void rotate_row(const float* x, int64_t width, float* y) {
   if (size != width) transform(y + width - size, size, y + width - size, flip, same);
 }
 
-MOTE_INLINE void rotate_row_back(float* x, int64_t width) {
+inline void rotate_row_back(float* x, int64_t width) {
   const auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(width)));
   const auto flip = [](F32x16 v, int64_t i) MOTE_INLINE_LAMBDA { return flip_signs(v, i); };
   const auto same = [](F32x16 v, int64_t) MOTE_INLINE_LAMBDA { return v; };

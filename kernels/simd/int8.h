@@ -63,6 +63,34 @@ MOTE_INLINE void unpack_digits(const std::byte* tile, int64_t group_size, int64_
   });
 }
 
+// The 4 columns of a quad's rows as one word a row.
+MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
+  std::byte bytes[64];
+  store_bytes(bytes, quad);
+  return load_i32(bytes);
+}
+
+// unpack_digits of a width that is known only when the program runs.
+template <int kPlane>
+MOTE_INLINE void add_plane(const std::byte* plane, int64_t chunk, int shift, Bytes64* quads) {
+  const I32x16 factor = splat_i32(1 << shift);  // no byte carries
+  unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
+    const std::byte* from = plane + 64 * (kPlane * chunk + kPlane * j / 8);
+    const Bytes64 digits = field<kPlane, j % (8 / kPlane), 0>(load_bytes(from));
+    quads[j] = quads[j] | as_bytes(as_words(digits) * factor);
+  });
+}
+[[gnu::noinline]] inline void unpack_planes(int bits, const std::byte* tile, int64_t group_size, int64_t chunk,
+                                            Bytes64* quads) {
+  if (bits == 8) return unpack_digits<8>(tile, group_size, chunk, quads);
+  for (int j = 0; j < kQuads; ++j) quads[j] = zero_bytes();
+  if (bits & 4) add_plane<4>(tile, chunk, 0, quads);
+  tile += group_size * 2 * (bits & 4);
+  if (bits & 2) add_plane<2>(tile, chunk, bits & 4, quads);
+  tile += group_size * 2 * (bits & 2);
+  if (bits & 1) add_plane<1>(tile, chunk, bits == 1 ? 1 : bits & 6, quads);
+}
+
 // The same as dot4 takes them.
 template <int kBits>
 MOTE_INLINE void unpack_chunk(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
@@ -122,14 +150,13 @@ MOTE_INLINE void add_chunk_products(const Bytes64* quads, const int8_t* codes, I
 // multiplier * code of 16 rows as bytes that dot4 takes: signed if kCodesAreSigned, else with kProductOffset added.
 // Only for formats whose products fit a byte.
 inline constexpr int kProductOffset = 128;
-template <int kBits>
 class ByteProducts {
  public:
   // Multipliers above the format's max_multiplier, which a file may hold, give wrong products but nothing undefined.
-  explicit ByteProducts(const I32x16& multipliers)
+  ByteProducts(int bits, const I32x16& multipliers)
       : multipliers_(as_bytes(kCodesAreSigned ? (multipliers & splat_i32(0xff)) * splat_i32(0x01010101)
                                               : (multipliers & splat_i32(0xffff)) * splat_i32(0x00010001))),
-        offsets_(as_bytes((splat_i32(kProductOffset) - multipliers * splat_i32(code_offset(kBits))) *
+        offsets_(as_bytes((splat_i32(kProductOffset) - multipliers * splat_i32(code_offset(bits))) *
                           splat_i32(0x01010101))) {}
 
   MOTE_INLINE Bytes64 operator()(const Bytes64& codes) const {
@@ -143,13 +170,6 @@ class ByteProducts {
  private:
   Bytes64 multipliers_, offsets_;
 };
-
-// The 4 columns of a quad's rows as one word a row.
-MOTE_INLINE I32x16 as_words(const Bytes64& quad) {
-  std::byte bytes[64];
-  store_bytes(bytes, quad);
-  return load_i32(bytes);
-}
 
 }  // namespace MOTE_ISA
 }  // namespace mote

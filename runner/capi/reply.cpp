@@ -1,5 +1,4 @@
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "runner/capi/handles.h"
 
 using mote::Code;
@@ -36,7 +35,10 @@ mote_error_code mote_reply_formats(char** json, mote_error* error) {
   return guarded(error, [&]() -> Status {
     MOTE_REQUIRE_POINTER(json);
     *json = nullptr;
-    return mote::capi::give_string(nlohmann::json(mote::reply_format_names()).dump(), json);
+    std::string names;
+    for (const std::string_view name : mote::reply_format_names())
+      names += (names.empty() ? "[" : ", ") + mote::json_string(name);
+    return mote::capi::give_string(names + "]", json);
   });
 }
 

@@ -1,5 +1,4 @@
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "base/parts.h"
 #include "runner/capi/handles.h"
 #include "runner/store/download.h"
@@ -183,9 +182,10 @@ mote_error_code mote_parse_model_name(const char* text, char** json, mote_error*
     MOTE_REQUIRE_POINTER(text);
     MOTE_REQUIRE_POINTER(json);
     const std::optional<mote::store::Name> name = mote::store::parse_name(text);
-    nlohmann::json result;
-    if (name) result = {{"repo", name->repo}, {"revision", name->revision}, {"tag", name->tag}};
-    return give_string(result.dump(), json);
+    if (!name) return give_string("null", json);
+    return give_string("{\"repo\": " + mote::json_string(name->repo) + ", \"revision\": " +
+                           mote::json_string(name->revision) + ", \"tag\": " + mote::json_string(name->tag) + "}",
+                       json);
   });
 }
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "runner/chat/chat_template.h"
 #include "runner/chat/messages.h"
 #include "runner/chat/reply_constraint.h"
-#include "runner/model/json_tree.h"
 #include "runner/model/model.h"
 
 namespace mote {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "runner/chat/template_habits.h"
-#include "runner/model/json_tree.h"
 
 namespace mote {
 

@@ -2,62 +2,64 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "runner/program/validation.h"
 
 namespace mote {
 namespace {
 
-using Json = nlohmann::json;
+using Kind = JsonTree::Kind;
 
 // As sentence-transformers names them.
 constexpr std::array<const char*, 6> kPoolings{"mean",        "lasttoken", "cls", "max", "mean_sqrt_len_tokens",
                                                "weightedmean"};
 
+constexpr size_t kMaxDepth = 8;
+
 Status invalid_field(const Model& model, const char* field, const std::string& must) {
   return {Code::kInvalidProgram, model.path() + ": embedding: " + field + ": must be " + must};
 }
 
-Status read_prompts(const Model& model, const Json& from, EmbeddingConfig& to) {
-  const auto prompts = from.find("prompts");
-  if (prompts != from.end()) {
-    if (!prompts->is_object()) return invalid_field(model, "prompts", "an object of texts");
-    for (const auto& [name, text] : prompts->items()) {
-      if (!text.is_string()) return invalid_field(model, "prompts", "an object of texts");
-      to.prompts.emplace(name, text.get<std::string>());
-    }
+Status read_prompts(const Model& model, const JsonTree& from, EmbeddingConfig& to) {
+  if (const JsonTree* prompts = from.find("prompts"); prompts != nullptr) {
+    const auto is_text = [](const JsonTree& value) { return value.kind == Kind::kString; };
+    if (prompts->kind != Kind::kObject || !std::ranges::all_of(prompts->children, is_text))
+      return invalid_field(model, "prompts", "an object of texts");
+    for (size_t i = 0; i < prompts->names.size(); ++i)
+      to.prompts.insert_or_assign(prompts->names[i], prompts->children[i].text);
   }
-  const auto standard = from.find("default_prompt_name");
-  if (standard == from.end()) return {};
-  if (standard->is_string()) to.default_prompt_name = standard->get<std::string>();
+  const JsonTree* standard = from.find("default_prompt_name");
+  if (standard == nullptr) return {};
+  if (standard->kind == Kind::kString) to.default_prompt_name = standard->text;
   if (!to.prompts.contains(to.default_prompt_name))
     return invalid_field(model, "default_prompt_name", "the name of one of the prompts");
   return {};
 }
 
-Status read_pooling(const Model& model, const Json& from, EmbeddingConfig& to) {
-  const std::string name = from.contains("pooling") && from["pooling"].is_string() ? from["pooling"] : "";
-  const auto found = std::ranges::find(kPoolings, name);
+Status read_pooling(const Model& model, const JsonTree& from, EmbeddingConfig& to) {
+  const JsonTree* name = from.find("pooling");
+  const bool is_text = name != nullptr && name->kind == Kind::kString;
+  const auto found = is_text ? std::ranges::find(kPoolings, name->text) : kPoolings.end();
   std::string names;
   for (const char* each : kPoolings) names += (names.empty() ? "" : ", ") + std::string(each);
   if (found == kPoolings.end()) return invalid_field(model, "pooling", "one of " + names);
   to.pooling = static_cast<Pooling>(found - kPoolings.begin());
-  if (const auto included = from.find("include_prompt"); included != from.end()) {
-    if (!included->is_boolean()) return invalid_field(model, "include_prompt", "true or false");
-    to.include_prompt = *included;
+  if (const JsonTree* included = from.find("include_prompt"); included != nullptr) {
+    if (included->kind != Kind::kBoolean) return invalid_field(model, "include_prompt", "true or false");
+    to.include_prompt = included->number != 0.0;
   }
   return {};
 }
 
-Status read_max_tokens(const Model& model, const Json& from, EmbeddingConfig& to) {
+Status read_max_tokens(const Model& model, const JsonTree& from, EmbeddingConfig& to) {
   const int64_t longest = std::min<int64_t>(model.max_position_embeddings(), kMaxTokens);
   to.max_tokens = longest;
-  const auto given = from.find("max_tokens");
-  if (given == from.end()) return {};
-  if (given->is_number_integer()) to.max_tokens = *given;
-  if (!given->is_number_integer() || to.max_tokens < 1 || to.max_tokens > longest)
+  const JsonTree* given = from.find("max_tokens");
+  if (given == nullptr) return {};
+  if (given->kind != Kind::kInteger || given->number < 1 || given->number > static_cast<double>(longest))
     return invalid_field(model, "max_tokens", "1.." + std::to_string(longest));
+  to.max_tokens = static_cast<int64_t>(given->number);
   return {};
 }
 
@@ -74,15 +76,15 @@ bool is_bidirectional(const fb::Method& method) {
 }  // namespace
 
 std::string describe(const EmbeddingConfig& config) {
-  const Json standard = config.default_prompt_name.empty() ? Json(nullptr) : Json(config.default_prompt_name);
-  return Json{{"pooling", kPoolings[static_cast<size_t>(config.pooling)]},
-              {"dimensions", config.dimensions},
-              {"max_tokens", config.max_tokens},
-              {"bidirectional", config.bidirectional},
-              {"include_prompt", config.include_prompt},
-              {"prompts", config.prompts},
-              {"default_prompt_name", standard}}
-      .dump();
+  std::string prompts;
+  for (const auto& [name, text] : config.prompts)
+    prompts += (prompts.empty() ? "" : ", ") + json_string(name) + ": " + json_string(text);
+  const std::string& standard = config.default_prompt_name;
+  return format("{\"pooling\": \"%s\", \"dimensions\": %lld, \"max_tokens\": %lld, \"bidirectional\": %s, ",
+                kPoolings[static_cast<size_t>(config.pooling)], static_cast<long long>(config.dimensions),
+                static_cast<long long>(config.max_tokens), config.bidirectional ? "true" : "false") +
+         format("\"include_prompt\": %s, \"prompts\": {", config.include_prompt ? "true" : "false") + prompts +
+         "}, \"default_prompt_name\": " + (standard.empty() ? "null" : json_string(standard)) + "}";
 }
 
 Result<EmbeddingConfig> embedding_config(const Model& model) {
@@ -91,12 +93,12 @@ Result<EmbeddingConfig> embedding_config(const Model& model) {
                "%s has no method that gives embeddings: export the checkpoint with --embed", model.path().c_str());
   const fb::Method& method = model.bound()->method(*index);
   if (model.program().embedding() == nullptr) return invalid_field(model, "object", "present beside a method embed");
-  const Json from = Json::parse(model.program().embedding()->string_view(), nullptr, false);
-  if (!from.is_object()) return invalid_field(model, "object", "JSON");
+  const std::optional<JsonTree> from = parse_json_tree(model.program().embedding()->string_view(), kMaxDepth);
+  if (!from || from->kind != Kind::kObject) return invalid_field(model, "object", "JSON");
   EmbeddingConfig config;
-  MOTE_RETURN_IF_ERROR(read_pooling(model, from, config));
-  MOTE_RETURN_IF_ERROR(read_prompts(model, from, config));
-  MOTE_RETURN_IF_ERROR(read_max_tokens(model, from, config));
+  MOTE_RETURN_IF_ERROR(read_pooling(model, *from, config));
+  MOTE_RETURN_IF_ERROR(read_prompts(model, *from, config));
+  MOTE_RETURN_IF_ERROR(read_max_tokens(model, *from, config));
   config.dimensions =
       method.values()->Get(static_cast<uint32_t>(method.outputs()->Get(0)))->shape()->Get(2)->constant();
   config.bidirectional = is_bidirectional(method);

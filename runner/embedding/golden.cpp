@@ -1,9 +1,9 @@
 // Replays the embeddings that eager PyTorch computed when the file was written.
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "runner/embedding/embedder.h"
 
 namespace mote {
@@ -36,7 +36,7 @@ Result<std::string> Embedder::check_golden() {
 Result<std::string> Embedder::replay_golden() {
   MOTE_ASSIGN(const Tokenizer* tokenizer, model_->tokenizer());
   bool all_passed = true;
-  nlohmann::ordered_json samples = nlohmann::ordered_json::array();
+  JsonText samples = JsonText::array();
   std::vector<float> found(static_cast<size_t>(config_.dimensions));
   for (const fb::GoldenSample* sample : *model_->program().golden_samples()) {
     if (sample->method() == nullptr) continue;
@@ -51,17 +51,16 @@ Result<std::string> Embedder::replay_golden() {
     const double error = relative_error(*sample, found);
     const bool passed = agrees && error <= static_cast<double>(sample->tolerance());
     all_passed = all_passed && passed;
-    samples.push_back(
-        {{"text", sample->text()->str()},
-         {"prompt_tokens", ids.size()},
-         {"tokens", 1},
-         {"matched_tokens", passed ? 1 : 0},
-         {"max_relative_error", std::isfinite(error) ? nlohmann::ordered_json(error) : nlohmann::ordered_json(nullptr)},
-         {"tolerance", sample->tolerance()},
-         {"tokenizer_agrees", agrees},
-         {"passed", passed}});
+    samples.push_back({{"text", sample->text()->str()},
+                       {"prompt_tokens", ids.size()},
+                       {"tokens", 1},
+                       {"matched_tokens", passed ? 1 : 0},
+                       {"max_relative_error", error},
+                       {"tolerance", sample->tolerance()},
+                       {"tokenizer_agrees", agrees},
+                       {"passed", passed}});
   }
-  return nlohmann::ordered_json{{"passed", all_passed}, {"samples", samples}}.dump();
+  return JsonText{{"passed", all_passed}, {"samples", samples}}.dump();
 }
 
 }  // namespace mote

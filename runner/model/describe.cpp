@@ -1,9 +1,10 @@
 #include "runner/model/describe.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/parts.h"
 #include "runner/model/generation_config.h"
 #include "runner/model/model.h"
@@ -15,7 +16,7 @@
 namespace mote {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonText;
 
 Json provenance(const fb::Provenance& from) {
   return {{"model_id", from.model_id()->str()},
@@ -85,7 +86,7 @@ std::string runs_on(const fb::Program& program, const fb::Method& method, const 
 Json delegate_ops(const fb::Delegate& from) {
   Json ops = Json::object();
   for (uint32_t i = 0; from.ops() != nullptr && i < from.ops()->size(); ++i)
-    ops[from.ops()->Get(i)->str()] = from.op_counts()->Get(i);
+    ops.add(from.ops()->Get(i)->str(), from.op_counts()->Get(i));
   return ops;
 }
 
@@ -98,7 +99,7 @@ int64_t num_delegate_ops(const fb::Delegate& from) {
 
 // How many of a step's instructions each backend runs, and how often the work passes from one to another. The CPU
 // counts at both ends, since it has the tokens and needs the logits.
-Json division(const fb::Program& program, const fb::Method& method) {
+void add_division(Json& to, const fb::Program& program, const fb::Method& method) {
   std::map<std::string, int64_t> num_run;
   int64_t num_delegates = 0, num_crossings = 0;
   std::string previous(kCpu);
@@ -112,12 +113,13 @@ Json division(const fb::Program& program, const fb::Method& method) {
     previous = runner;
   }
   num_crossings += previous == kCpu ? 0 : 1;
-  return {{"runs_on", num_run}, {"num_delegates", num_delegates}, {"num_crossings", num_crossings}};
+  to.add({{"runs_on", num_run}, {"num_delegates", num_delegates}, {"num_crossings", num_crossings}});
 }
 
-Json value(const fb::Method& method, int32_t index) {
+Json value(Json to, const fb::Method& method, int32_t index) {
   const fb::Value& from = *method.values()->Get(static_cast<uint32_t>(index));
-  return {{"value", index}, {"dtype", fb::EnumNameDType(from.dtype())}, {"shape", value_shape(from)}};
+  to.add({{"value", index}, {"dtype", fb::EnumNameDType(from.dtype())}, {"shape", value_shape(from)}});
+  return to;
 }
 
 // Which inputs are weights: their places, and those of the weights in the file.
@@ -135,18 +137,19 @@ Json weights_of(const fb::Method& method, const fb::Instruction& from) {
 Json attributes(const fb::Instruction& from) {
   Json result = Json::object();
   for (const fb::Attribute* each : *from.attributes()) {
-    Json& to = result[each->name()->str()] = Json::array();
+    Json to = Json::array();
     if (each->text() != nullptr) to = each->text()->str();
     if (each->numbers() != nullptr) to = std::vector<double>(each->numbers()->begin(), each->numbers()->end());
-    if (each->dims() == nullptr) continue;
-    for (const fb::Dim* dim : *each->dims()) to.push_back(dim_text(*dim));
+    for (uint32_t i = 0; each->dims() != nullptr && i < each->dims()->size(); ++i)
+      to.push_back(dim_text(*each->dims()->Get(i)));
+    result.add(each->name()->str(), to);
   }
   return result;
 }
 
 Json instruction(const fb::Program& program, const fb::Method& method, const fb::Instruction& from) {
   Json outputs = Json::array();
-  for (const int32_t index : *from.outputs()) outputs.push_back(value(method, index));
+  for (const int32_t index : *from.outputs()) outputs.push_back(value(Json::object(), method, index));
   const std::string runner = runs_on(program, method, from);
   Json result = {{"op", from.op()->str()},
                  {"origin", from.origin()->str()},
@@ -155,7 +158,7 @@ Json instruction(const fb::Program& program, const fb::Method& method, const fb:
                  {"outputs", outputs},
                  {"weights", weights_of(method, from)},
                  {"attributes", attributes(from)}};
-  if (const int64_t index = delegate_of(program, from); index >= 0) result["delegate"] = index;
+  if (const int64_t index = delegate_of(program, from); index >= 0) result.add("delegate", index);
   return result;
 }
 
@@ -175,12 +178,11 @@ Json method(const fb::Program& program, const fb::Method& from) {
   }
   Json inputs = Json::array();
   for (uint32_t i = 0; i < from.inputs()->size(); ++i) {
-    inputs.push_back({{"name", from.input_names()->Get(i)->str()}});
-    inputs.back().update(value(from, from.inputs()->Get(i)));
+    inputs.push_back(value({{"name", from.input_names()->Get(i)->str()}}, from, from.inputs()->Get(i)));
   }
   Json result = {{"name", from.name()->str()}, {"label", label(from)}, {"target", std::string(target_of(from))}};
-  result.update(division(program, from));
-  result.update({
+  add_division(result, program, from);
+  result.add({
       {"min_tokens", from.min_tokens()},
       {"max_tokens", from.max_tokens()},
       {"num_values", from.values()->size()},
@@ -219,12 +221,13 @@ Json weights(const fb::Program& program) {
     ++total.count;
     total.bytes += weight->bytes();
     bytes += weight->bytes();
-    tensors.push_back({{"name", weight->name()->str()},
-                       {"format", weight_format(*weight)},
-                       {"shape", std::vector<int64_t>(weight->shape()->begin(), weight->shape()->end())},
-                       {"bytes", weight->bytes()}});
-    if (weight->source_rows() == nullptr) continue;
-    tensors.back()["source_rows"] = std::vector<int32_t>(weight->source_rows()->begin(), weight->source_rows()->end());
+    Json tensor = {{"name", weight->name()->str()},
+                   {"format", weight_format(*weight)},
+                   {"shape", std::vector<int64_t>(weight->shape()->begin(), weight->shape()->end())},
+                   {"bytes", weight->bytes()}};
+    if (const auto* rows = weight->source_rows(); rows != nullptr)
+      tensor.add("source_rows", std::vector<int32_t>(rows->begin(), rows->end()));
+    tensors.push_back(tensor);
   }
   Json formats = Json::array();
   for (const auto& [name, total] : totals) {
@@ -236,19 +239,19 @@ Json weights(const fb::Program& program) {
 Json state(const fb::State& from) {
   Json result = {{"name", from.name()->str()}, {"kind", fb::EnumNameStateKind(from.kind())}};
   if (from.kind() != fb::StateKind::kv_cache) {
-    result["shape"] = std::vector<int64_t>(from.shape()->begin(), from.shape()->end());
+    result.add("shape", std::vector<int64_t>(from.shape()->begin(), from.shape()->end()));
     return result;
   }
-  result["num_heads"] = from.num_heads();
-  result["head_dim"] = from.head_dim();
-  result["value_head_dim"] = from.value_head_dim();
-  result["window"] = from.window();
-  result["num_sink_positions"] = from.num_sink_positions();
-  result["stride"] = from.stride();
-  result["bytes_per_position"] = {{"float32", kv_position_bytes(from, KvType::kFloat32).value()},
-                                  {"float16", kv_position_bytes(from, KvType::kFloat16).value()},
-                                  {"int8", kv_position_bytes(from, KvType::kInt8).value()},
-                                  {"int4", kv_position_bytes(from, KvType::kInt4).value()}};
+  result.add({{"num_heads", from.num_heads()},
+              {"head_dim", from.head_dim()},
+              {"value_head_dim", from.value_head_dim()},
+              {"window", from.window()},
+              {"num_sink_positions", from.num_sink_positions()},
+              {"stride", from.stride()},
+              {"bytes_per_position", Json{{"float32", kv_position_bytes(from, KvType::kFloat32).value()},
+                                          {"float16", kv_position_bytes(from, KvType::kFloat16).value()},
+                                          {"int8", kv_position_bytes(from, KvType::kInt8).value()},
+                                          {"int4", kv_position_bytes(from, KvType::kInt4).value()}}}});
   return result;
 }
 
@@ -257,7 +260,7 @@ Json segment(const fb::Segment& from) {
                  {"offset", from.offset()},
                  {"bytes", from.bytes()},
                  {"crc32", format("%08x", from.crc32())}};
-  if (from.file() != nullptr) result["file"] = from.file()->str();
+  if (from.file() != nullptr) result.add("file", from.file()->str());
   return result;
 }
 
@@ -272,14 +275,16 @@ Json list(const Vector& items, Convert convert) {
 // was to be chosen.
 Json targets(const fb::Program& program, const std::vector<PassedOver>& passed_over) {
   Json result = Json::object();
-  for (const std::string_view name : targets_of(program)) result[std::string(name)] = nullptr;
-  for (const PassedOver& other : passed_over) result[other.target] = other.reason;
+  for (const std::string_view name : targets_of(program)) {
+    const auto other = std::ranges::find(passed_over, name, &PassedOver::target);
+    result.add(name, other == passed_over.end() ? Json(nullptr) : Json(other->reason));
+  }
   return result;
 }
 
 Json findings_of(const std::vector<Finding>& found) {
   Json result = Json::object();
-  for (const Finding& each : found) result[each.target] = each.text;
+  for (const Finding& each : found) result.add(each.target, each.text);
   return result;
 }
 
@@ -326,7 +331,7 @@ Result<std::string> describe(const Verified& verified, std::string_view target,
                      {"max_position_embeddings", from.max_position_embeddings()},
                      {"bos_token_id", from.bos_token_id()},
                      {"eos_token_ids", eos},
-                     {"generation_config", Json::parse(*config)},
+                     {"generation_config", Json::raw(*config)},
                      {"target", target.empty() ? Json(nullptr) : Json(std::string(target))},
                      {"targets", targets(from, passed_over)},
                      {"findings", findings_of(found)},
@@ -340,7 +345,7 @@ Result<std::string> describe(const Verified& verified, std::string_view target,
                      {"parts", parts},
                      {"num_golden_samples", from.golden_samples()->size()},
                      {"check", check(from.check())}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
 Result<std::string> describe_file(const std::string& path) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/status.h"
-#include "runner/model/json_tree.h"
 
 namespace mote {
 

@@ -1,8 +1,8 @@
 #include "runner/program/machine.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/parts.h"
 #include "kernels/kernel.h"
 #include "runner/program/cpu_count.h"
@@ -12,7 +12,7 @@
 namespace mote {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonText;
 
 Json tokens(int64_t most) { return most == std::numeric_limits<int64_t>::max() ? Json(nullptr) : Json(most); }
 

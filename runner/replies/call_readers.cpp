@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "runner/replies/text.h"
 
 namespace mote::reply {
@@ -116,13 +116,14 @@ class ObjectReader final : public CallReader {
     expected_ = Expected::kComma;
     if (member_ == Member::kArguments && !message_.in_call()) arguments_ = json_;
     if (member_ != Member::kName && member_ != Member::kId) return true;
-    const auto decoded = nlohmann::json::parse(json_, nullptr, false);
+    const std::optional<JsonTree> decoded = parse_json_tree(json_, ValueReader::kMaxDepth);
+    const bool is_string = decoded && decoded->kind == JsonTree::Kind::kString;
     if (member_ == Member::kId) {
-      if (!decoded.is_discarded()) message_.set_id(decoded.is_string() ? decoded.get<std::string>() : json_);
+      if (decoded) message_.set_id(is_string ? decoded->text : json_);
       return true;
     }
-    if (!name_.empty() || !decoded.is_string()) return false;
-    name_ = decoded.get<std::string>();
+    if (!name_.empty() || !is_string) return false;
+    name_ = decoded->text;
     return !name_.empty();
   }
 

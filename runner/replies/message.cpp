@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json.h"
 #include "runner/replies/text.h"
 
 namespace mote::reply {

@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "runner/replies/call_readers.h"
 
 #include <utility>

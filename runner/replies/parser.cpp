@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "base/utf8.h"
 #include "runner/replies/text.h"
 
@@ -344,7 +345,7 @@ bool ReplyParser::route(State& to) {
 }
 
 void ReplyParser::add_key() {
-  message_.add_arguments((has_parameters_ ? ", " : "{") + reply::json_string(key_) + ": ");
+  message_.add_arguments((has_parameters_ ? ", " : "{") + json_string(key_) + ": ");
   has_parameters_ = true;
 }
 
@@ -360,7 +361,7 @@ void ReplyParser::add_parameter(std::string_view text, bool is_typed) {
     json = reply::value_as_json(text, reply::kJsonSyntax);
     if (!json) json = reply::value_as_json(text, *format_.syntax);
   }
-  message_.add_arguments(json ? *json : reply::json_string(text));
+  message_.add_arguments(json ? *json : json_string(text));
 }
 
 // What was written since the mark that opened it is content after all. What may begin a mark is read anew.

@@ -1,32 +1,39 @@
 #include "runner/replies/tool_types.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace mote::reply {
 namespace {
 
-using nlohmann::json;
+using Kind = JsonTree::Kind;
+
+constexpr size_t kMaxDepth = 256;  // deeper than any template writes
 
 // The member, or null.
-const json& member(const json& object, const char* key) {
-  static const json kNull;
-  if (!object.is_object()) return kNull;
-  const auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
+const JsonTree& member(const JsonTree& object, std::string_view name) {
+  static const JsonTree kNull;
+  const JsonTree* found = object.kind == Kind::kObject ? object.find(name) : nullptr;
+  return found == nullptr ? kNull : *found;
 }
 
-bool is_string_or_null(const json& type) { return type == "string" || type == "null"; }
+bool is_text(const JsonTree& value, std::string_view text) { return value.kind == Kind::kString && value.text == text; }
 
-bool allows_only_strings(const json& schema) {
-  const json& type = member(schema, "type");
-  if (type.is_array())
-    return std::find(type.begin(), type.end(), "string") != type.end() &&
-           std::all_of(type.begin(), type.end(), is_string_or_null);
-  if (!type.is_null()) return type == "string";
-  const json& choices = member(schema, "enum");
-  return choices.is_array() && !choices.empty() &&
-         std::all_of(choices.begin(), choices.end(), [](const json& choice) { return choice.is_string(); });
+bool allows_only_strings(const JsonTree& schema) {
+  const JsonTree& type = member(schema, "type");
+  const auto is_string = [](const JsonTree& kind) { return is_text(kind, "string"); };
+  if (type.kind == Kind::kArray) {
+    const auto& kinds = type.children;
+    return std::any_of(kinds.begin(), kinds.end(), is_string) &&
+           std::all_of(kinds.begin(), kinds.end(),
+                       [&](const JsonTree& kind) { return is_string(kind) || is_text(kind, "null"); });
+  }
+  if (type.kind != Kind::kNull) return is_string(type);
+  const JsonTree& choices = member(schema, "enum");
+  return choices.kind == Kind::kArray && !choices.children.empty() &&
+         std::all_of(choices.children.begin(), choices.children.end(),
+                     [](const JsonTree& choice) { return choice.kind == Kind::kString; });
 }
 
 }  // namespace
@@ -34,15 +41,16 @@ bool allows_only_strings(const json& schema) {
 Result<ToolTypes> ToolTypes::read(std::string_view tools) {
   ToolTypes types;
   if (tools.empty()) return types;
-  const json parsed = json::parse(tools, nullptr, false);
-  MOTE_REQUIRE(parsed.is_array(), Code::kInvalidArgument, "tools: must be a JSON list of tool schemas");
-  for (const json& given : parsed) {
-    const json& tool = member(given, "function").is_object() ? member(given, "function") : given;
-    const json& name = member(tool, "name");
-    const json& properties = member(member(tool, "parameters"), "properties");
-    if (!name.is_string() || !properties.is_object()) continue;
-    for (const auto& [parameter, schema] : properties.items()) {
-      if (allows_only_strings(schema)) types.strings_.insert({name.get<std::string>(), parameter});
+  const std::optional<JsonTree> parsed = parse_json_tree(tools, kMaxDepth);
+  MOTE_REQUIRE(parsed && parsed->kind == Kind::kArray, Code::kInvalidArgument,
+               "tools: must be a JSON list of tool schemas");
+  for (const JsonTree& given : parsed->children) {
+    const JsonTree& tool = member(given, "function").kind == Kind::kObject ? member(given, "function") : given;
+    const JsonTree& name = member(tool, "name");
+    const JsonTree& properties = member(member(tool, "parameters"), "properties");
+    if (name.kind != Kind::kString || properties.kind != Kind::kObject) continue;
+    for (size_t i = 0; i < properties.children.size(); ++i) {
+      if (allows_only_strings(properties.children[i])) types.strings_.insert({name.text, properties.names[i]});
     }
   }
   return types;

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/json.h"
 #include "base/utf8.h"
 #include "runner/replies/text.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/parts.h"
 
 namespace mote {
@@ -36,15 +36,13 @@ class Replay {
            max_relative_error_ <= static_cast<double>(sample_.tolerance());
   }
 
-  nlohmann::ordered_json report() const {
-    // JSON has no infinity; null stands for a logit that is not a number.
-    const nlohmann::ordered_json error =
-        std::isfinite(max_relative_error_) ? nlohmann::ordered_json(max_relative_error_) : nullptr;
+  // JSON has no infinity; null stands for a logit that is not a number.
+  JsonText report() const {
     return {{"text", sample_.text()->str()},
             {"prompt_tokens", sample_.prompt_ids()->size()},
             {"tokens", sample_.expected_ids()->size()},
             {"matched_tokens", matched_},
-            {"max_relative_error", error},
+            {"max_relative_error", max_relative_error_},
             {"tolerance", sample_.tolerance()},
             {"tokenizer_agrees", tokenizer_agrees()},
             {"passed", passed()}};
@@ -85,7 +83,7 @@ Result<GoldenReport> replay_all(Session& session) {
   MOTE_ASSIGN(const Tokenizer* tokenizer, session.model().tokenizer());
   GoldenReport report;
   report.passed = true;
-  nlohmann::ordered_json samples = nlohmann::ordered_json::array();
+  JsonText samples = JsonText::array();
   for (const fb::GoldenSample* sample : *session.model().program().golden_samples()) {
     if (sample->method() != nullptr) continue;
     Replay replay(session, tokenizer, *sample);
@@ -93,7 +91,7 @@ Result<GoldenReport> replay_all(Session& session) {
     report.passed = report.passed && replay.passed();
     samples.push_back(replay.report());
   }
-  report.json = nlohmann::ordered_json{{"passed", report.passed}, {"samples", samples}}.dump();
+  report.json = JsonText{{"passed", report.passed}, {"samples", samples}}.dump();
   return report;
 }
 

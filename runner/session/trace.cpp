@@ -1,15 +1,9 @@
 #include "runner/session/trace.h"
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 namespace mote {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string json_text(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 class TraceWriter {
  public:
@@ -18,7 +12,7 @@ class TraceWriter {
 
   std::string write() {
     text_ =
-        "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"model\": " + json_text(session_.model().path()) +
+        "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"model\": " + json_string(session_.model().path()) +
         format(", \"threads\": %d, \"forgotten_calls\": %llu, \"forgotten_instructions\": %llu},\n\"traceEvents\": [\n",
                session_.num_threads(), static_cast<unsigned long long>(profile_.calls().first()),
                static_cast<unsigned long long>(profile_.events().first()));
@@ -37,7 +31,7 @@ class TraceWriter {
   }
 
   void write_call(const Profile::Call& call) {
-    text_ += ",\n{\"name\": " + json_text(bound_.method(call.method).name()->str()) + ", \"cat\": \"call\"";
+    text_ += ",\n{\"name\": " + json_string(bound_.method(call.method).name()->str()) + ", \"cat\": \"call\"";
     write_times(call.start, call.end);
     text_ += format(", \"args\": {\"tokens\": %lld}}", static_cast<long long>(call.tokens));
   }
@@ -48,9 +42,9 @@ class TraceWriter {
     const fb::Instruction& instruction = *method.instructions()->Get(event.instruction);
     const std::string name = event.name != nullptr ? event.name : instruction.op()->str();
     const std::string origin = event.origin != nullptr ? event.origin : instruction.origin()->str();
-    text_ += ",\n{\"name\": " + json_text(name) + ", \"cat\": \"op\"";
+    text_ += ",\n{\"name\": " + json_string(name) + ", \"cat\": \"op\"";
     write_times(event.start, event.end);
-    text_ += format(", \"args\": {\"instruction\": %u, \"origin\": ", event.instruction) + json_text(origin) +
+    text_ += format(", \"args\": {\"instruction\": %u, \"origin\": ", event.instruction) + json_string(origin) +
              format(", \"bytes\": %lld, \"macs\": %lld", static_cast<long long>(event.cost.bytes),
                     static_cast<long long>(event.cost.macs));
     if (event.submission > 0) text_ += format(", \"submission\": %d", event.submission);

@@ -5,12 +5,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/atomic_file.h"
 #include "base/closest.h"
+#include "base/json.h"
 #include "base/path.h"
-#include "runner/model/json_tree.h"
 
 namespace mote::store {
 namespace {
@@ -99,13 +98,13 @@ std::string environment_variable(const char* name) {
 }
 
 std::string Manifest::json() const {
-  nlohmann::ordered_json fields;
+  std::vector<std::pair<std::string_view, JsonText>> fields;
   for (const TextField& each : kTextFields) {
-    fields[each.name] = this->*each.field;
-    if (each.field == &Manifest::sha256) fields["bytes"] = bytes;
+    fields.emplace_back(each.name, this->*each.field);
+    if (each.field == &Manifest::sha256) fields.emplace_back("bytes", bytes);
   }
-  if (!url.empty()) fields["url"] = url;
-  return fields.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (!url.empty()) fields.emplace_back("url", url);
+  return json_lines(fields);
 }
 
 std::string default_root() {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runner/model/json_tree.h"
+#include "base/json.h"
 #include "runner/store/names.h"
 
 namespace mote::store {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/path.h"
-#include "runner/model/json_tree.h"
 #include "runner/store/catalog.h"
 
 namespace mote::store {
@@ -62,12 +61,12 @@ Result<Part> Part::open(const Wanted& wanted) {
 std::string Part::info_path() const { return wanted_.path + std::string(kPart) + std::string(kManifest); }
 
 Status Part::write_info() const {
-  nlohmann::ordered_json info = {{"etag", etag_},
-                                 {"sha256", wanted_.sha256},
-                                 {"blob_id", wanted_.blob_id},
-                                 {"bytes", std::max<int64_t>(wanted_.bytes, 0)}};
-  if (!wanted_.url.empty()) info["url"] = wanted_.url;
-  const std::string text = info.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::vector<std::pair<std::string_view, JsonText>> info = {{"etag", etag_},
+                                                             {"sha256", wanted_.sha256},
+                                                             {"blob_id", wanted_.blob_id},
+                                                             {"bytes", std::max<int64_t>(wanted_.bytes, 0)}};
+  if (!wanted_.url.empty()) info.emplace_back("url", wanted_.url);
+  const std::string text = json_lines(info);
   // Not synced: after a crash of the system the part may begin anew.
   const std::string written = info_path() + ".new";
   MOTE_ASSIGN(GrowingFile file, GrowingFile::open(written));

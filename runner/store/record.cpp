@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/json.h"
 #include "base/open_file.h"
-#include "runner/model/json_tree.h"
 #include "runner/program/verified.h"
 
 namespace mote::store {

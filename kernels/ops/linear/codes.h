@@ -8,14 +8,6 @@
 namespace mote {
 inline namespace MOTE_ISA {
 
-// Whether a product is compiled in one variant where others read memory faster: in builds for size, and where products
-// of bytes cost so much that memory waits for them.
-#if defined(MOTE_SMALL_KERNELS) && !defined(MOTE_HAS_PRODUCTS)
-inline constexpr bool kOneVariant = true;
-#else
-inline constexpr bool kOneVariant = false;
-#endif
-
 // The start of the sums of a group's products, such that they end as the sums of products with signed codes.
 template <bool kSigned = kCodesAreSigned>
 MOTE_INLINE I32x16 first_sums(const int32_t* offset) {
@@ -23,9 +15,9 @@ MOTE_INLINE I32x16 first_sums(const int32_t* offset) {
 }
 
 // Sums of each row's signed codes in a group, given the sums of codes as they are multiplied.
-template <int kBits, bool kSigned = kCodesAreSigned>
-MOTE_INLINE I32x16 code_sums(const I32x16& sums, int64_t group_size) {
-  return kSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(kBits) * group_size));
+template <bool kSigned = kCodesAreSigned>
+MOTE_INLINE I32x16 code_sums(int bits, const I32x16& sums, int64_t group_size) {
+  return kSigned ? sums : sums - splat_i32(static_cast<int32_t>(code_offset(bits) * group_size));
 }
 
 // function(constant) for the most bits that codes have, of which add_chunk_products makes a difference.
@@ -128,19 +120,19 @@ MOTE_INLINE void fetch_after(const TileBlocks& w, const Range& range, int64_t sh
 
 // store(j, codes) for vector j of a tile, of 16 rows x 4 columns. Adds the sums of multiplier * code of its rows to
 // weight_sums.
-template <int kBits, typename Store>
-MOTE_INLINE void unpack_tile(const std::byte* tile, int64_t group_size, const I32x16& multipliers, int32_t* weight_sums,
-                             const Store& store) {
+template <typename Bits, typename Store>
+MOTE_INLINE void unpack_tile(Bits bits, const std::byte* tile, int64_t group_size, const I32x16& multipliers,
+                             int32_t* weight_sums, const Store& store) {
   I32x16 codes_alone = splat_i32(0);
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk) {
     Bytes64 codes[kQuads];
-    unpack_chunk<kBits>(tile, group_size, chunk, codes);
+    unpack_width(bits, tile, group_size, chunk, codes);
     unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
-      codes_alone = dot4<kBits == 8>(codes_alone, codes[j], kOnes);
+      codes_alone = dot4<kMostBits<Bits> == 8>(codes_alone, codes[j], kOnes);
       store(chunk * kQuads + j, codes[j]);
     });
   }
-  store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums<kBits>(codes_alone, group_size));
+  store_i32(weight_sums, load_i32(weight_sums) + multipliers * code_sums(bits, codes_alone, group_size));
 }
 
 // multiply(range) for ranges of at most `columns`, a multiple of the group size.

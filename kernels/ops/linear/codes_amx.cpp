@@ -45,13 +45,12 @@ class Amx {
   // Two panels and two blocks of activations then about fill the first cache.
   static constexpr int64_t kPanelColumns = 512;
 
-  template <int kBits>
   class Splitter {
    public:
-    explicit Splitter(const I32x16& multipliers) {
+    Splitter(int bits, const I32x16& multipliers) {
       const __m512i first = _mm512_set1_epi32(0xffff);
       pairs_ = _mm512_or_si512(_mm512_and_si512(multipliers.v, first), _mm512_slli_epi32(multipliers.v, 16));
-      offsets_ = _mm512_mullo_epi16(pairs_, _mm512_set1_epi16(code_offset(kBits)));
+      offsets_ = _mm512_mullo_epi16(pairs_, _mm512_set1_epi16(static_cast<int16_t>(code_offset(bits))));
     }
     MOTE_INLINE void operator()(const Bytes64& codes, std::byte* low, std::byte* high) const {
       const __m512i first = _mm512_set1_epi16(0x00ff), rounding = _mm512_set1_epi16(128);

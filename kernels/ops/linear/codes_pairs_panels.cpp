@@ -20,13 +20,13 @@ struct RowPanel {
 
 size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(RowPanel); }
 
-template <int kBits>
-MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, int64_t column, RowPanel& panel) {
-  const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
+template <typename Bits>
+MOTE_INLINE void unpack_to(Bits bits, const std::byte* tile, int64_t group_size, int64_t column, RowPanel& panel) {
+  const I32x16 multipliers = load_multipliers(bits, tile, group_size);
   std::byte* quads = panel.quads + 16 * column;
-  unpack_tile<kBits>(tile, group_size, multipliers, panel.weight_sums,
-                     [&](int64_t j, const Bytes64& codes)
-                         MOTE_INLINE_LAMBDA { store_bytes(quads + 64 * j, subtract(codes, code_offset(kBits))); });
+  unpack_tile(bits, tile, group_size, multipliers, panel.weight_sums,
+              [&](int64_t j, const Bytes64& codes)
+                  MOTE_INLINE_LAMBDA { store_bytes(quads + 64 * j, subtract(codes, code_offset(bits))); });
   const Bytes64 twice = as_bytes((multipliers & splat_i32(0xffff)) * splat_i32(0x00010001));
   for (int64_t chunk = column / kChunk; chunk < (column + group_size) / kChunk; ++chunk)
     store_bytes(panel.multipliers + 64 * chunk, twice);
@@ -78,7 +78,7 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
   multiply_panels<RowPanel>(
       w, x, num_blocks, y, stride, scratch,
       [&](auto bits, RowPanel& panel, int64_t group, const std::byte* tile) {
-        if constexpr (bits < 8) unpack_to<bits>(tile, w.group_size, group * w.group_size, panel);
+        if (bits < 8) unpack_to(bits, tile, w.group_size, group * w.group_size, panel);
       },
       [&](const RowPanel* panels, const Range& range, const CodeBlock& block, float* rows) {
         multiply_block(w, panels, range, block, rows, stride);

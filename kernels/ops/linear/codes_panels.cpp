@@ -25,17 +25,17 @@ constexpr bool takes(int) { return true; }
 // Unsigned products exceed 127. Where dot4 is slow for such bytes, it takes codes, and multipliers follow.
 constexpr bool takes_products(int bits) { return products_fit_bytes(bits) && !kWideMatters; }
 
-template <int kBits>
-MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte* quads, int32_t* multipliers,
+template <typename Bits>
+MOTE_INLINE void unpack_to(Bits bits, const std::byte* tile, int64_t group_size, std::byte* quads, int32_t* multipliers,
                            int32_t* weight_sums) {
-  const I32x16 all = load_multipliers<kBits>(tile, group_size);
-  const ByteProducts<kBits> products(all);
+  const I32x16 all = load_multipliers(bits, tile, group_size);
+  const ByteProducts products(bits, all);
 #if defined(MOTE_HAS_OCTETS)
   Bytes64 even;  // the quad before one of odd number
 #endif
-  unpack_tile<kBits>(tile, group_size, all, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
+  unpack_tile(bits, tile, group_size, all, weight_sums, [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
 #if defined(MOTE_HAS_OCTETS)
-    if constexpr (takes_products(kBits)) {
+    if (takes_products(bits)) {
       if (j % 2 == 0)
         even = products(codes);
       else
@@ -43,9 +43,9 @@ MOTE_INLINE void unpack_to(const std::byte* tile, int64_t group_size, std::byte*
       return;
     }
 #endif
-    store_bytes(quads + 64 * j, takes_products(kBits) ? products(codes) : codes);
+    store_bytes(quads + 64 * j, takes_products(bits) ? products(codes) : codes);
   });
-  store_i32(multipliers, takes_products(kBits) ? splat_i32(1) : all);
+  store_i32(multipliers, takes_products(bits) ? splat_i32(1) : all);
 }
 
 size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(RowPanel); }
@@ -195,10 +195,8 @@ void multiply(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float
   multiply_panels<RowPanel>(
       w, x, num_blocks, y, stride, scratch,
       [&](auto bits, RowPanel& panel, int64_t group, const std::byte* tile) {
-        if constexpr (takes(bits)) {
-          unpack_to<bits>(tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group,
-                          panel.weight_sums);
-        }
+        unpack_to(bits, tile, w.group_size, panel.quads + group * 16 * w.group_size, panel.multipliers + 16 * group,
+                  panel.weight_sums);
       },
       [&](const RowPanel* panels, const Range& range, const CodeBlock& block, float* rows) {
         multiply_block(w, panels, range, block, rows, stride);

@@ -14,7 +14,7 @@ inline constexpr int kPanels = 2;  // panels for which a block of activations is
 // What each instruction set supplies, made once for all products of a call.
 //   kStep          columns of an instruction: panels and codes have that many, or those past their end do nothing
 //   kPanelColumns  that are multiplied before the next are unpacked
-//   Splitter<bits>(multipliers), then (codes, low, high): multiplier * code as 256 * high + low, both signed, of 64
+//   Splitter(bits, multipliers), then (codes, low, high): multiplier * code as 256 * high + low, both signed, of 64
 //   codes code_pitch(count)  bytes of kStep columns of a block of so many activations multiply<kCount>(panels, codes,
 //   counts, steps, sums)  kPanels panels times kCount blocks
 using BlockSums = int32_t[kPanels][kTokenBlock][16];
@@ -54,31 +54,31 @@ class RegisterProducts {
   // Panels that a block of rows takes: two where products take two bytes.
   static int panels_per_block(const TileBlocks& w) { return products_fit_bytes(w.bits) ? 1 : 2; }
 
-  template <int kBits>
-  static void unpack_to(const std::byte* tile, int64_t group_size, std::byte* low, std::byte* high,
+  template <typename Bits>
+  static void unpack_to(Bits bits, const std::byte* tile, int64_t group_size, std::byte* low, std::byte* high,
                         int32_t* weight_sums) {
-    const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
-    const ByteProducts<kBits> products(multipliers);
-    const typename Unit::template Splitter<kBits> split(multipliers);
-    unpack_tile<kBits>(tile, group_size, multipliers, weight_sums,
-                       [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
-                         if constexpr (!products_fit_bytes(kBits)) {
-                           split(codes, low + 64 * j, high + 64 * j);
-                         } else {
-                           const Bytes64 bytes = products(codes);
-                           store_bytes(low + 64 * j, kCodesAreSigned ? bytes : subtract(bytes, kProductOffset));
-                         }
-                       });
+    const I32x16 multipliers = load_multipliers(bits, tile, group_size);
+    const ByteProducts products(bits, multipliers);
+    const typename Unit::Splitter split(bits, multipliers);
+    unpack_tile(bits, tile, group_size, multipliers, weight_sums,
+                [&](int64_t j, const Bytes64& codes) MOTE_INLINE_LAMBDA {
+                  if (!products_fit_bytes(bits)) {
+                    split(codes, low + 64 * j, high + 64 * j);
+                  } else {
+                    const Bytes64 bytes = products(codes);
+                    store_bytes(low + 64 * j, kCodesAreSigned ? bytes : subtract(bytes, kProductOffset));
+                  }
+                });
   }
 
   static void unpack(const TileBlocks& w, const Range& range, Scratch& scratch) {
-    with_bits(w.bits, [&](auto bits) {
+    with_constant<FewWidths>(w.bits, [&](auto bits) {
       for_each_tile(w, range, bits, [&](int s, int64_t group, const std::byte* tile) {
-        constexpr int kEach = products_fit_bytes(bits) ? 1 : 2;
+        const int each = products_fit_bytes(bits) ? 1 : 2;
         const int64_t at = group * 16 * w.group_size;
-        std::byte* low = scratch.panels[kEach * s] + at;
-        std::byte* high = scratch.panels[kEach * s + kEach - 1] + at;
-        unpack_to<bits>(tile, w.group_size, low, high, scratch.weight_sums[s]);
+        std::byte* low = scratch.panels[each * s] + at;
+        std::byte* high = scratch.panels[each * s + each - 1] + at;
+        unpack_to(bits, tile, w.group_size, low, high, scratch.weight_sums[s]);
       });
     });
     const int64_t columns = range.groups * w.group_size, missing = (Unit::kStep - columns % Unit::kStep) % Unit::kStep;

@@ -92,10 +92,9 @@ struct Sme {
   static constexpr int64_t kStep = 4;
   static constexpr int64_t kPanelColumns = 2048;  // so many that entering the mode takes little of the time
 
-  template <int kBits>
   class Splitter {
    public:
-    explicit Splitter(const I32x16& multipliers)
+    Splitter(int, const I32x16& multipliers)
         : multipliers_(as_bytes((multipliers & splat_i32(0xff)) * splat_i32(0x01010101))) {}
     MOTE_INLINE void operator()(const Bytes64& codes, std::byte* low, std::byte* high) const {
       store_bytes(low, multiply_bytes(codes, multipliers_));

@@ -7,14 +7,14 @@ inline namespace MOTE_ISA {
 namespace {
 
 // Where dot4 takes signed bytes, codes of less than 8 bits are such bytes as they are: nothing need be subtracted.
-template <int kBits> inline constexpr bool kIsSigned = kCodesAreSigned && kBits == 8;
+template <typename Bits> inline constexpr bool kIsSigned = kCodesAreSigned && kMostBits<Bits> == 8;
 
-template <int kBits>
-MOTE_INLINE void unpack(const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
-  if constexpr (kIsSigned<kBits>)
-    unpack_chunk<kBits>(tile, group_size, chunk, quads);
+template <typename Bits>
+MOTE_INLINE void unpack(Bits bits, const std::byte* tile, int64_t group_size, int64_t chunk, Bytes64* quads) {
+  if constexpr (kMostBits<Bits> == 8)
+    unpack_width(bits, tile, group_size, chunk, quads);
   else
-    unpack_digits<kBits>(tile, group_size, chunk, quads);
+    unpack_digits<kMostBits<Bits>>(tile, group_size, chunk, quads);
 }
 
 // Bytes ahead of a tile that are fetched, 0: none. A single stream is left to the hardware, which fetches it ahead
@@ -27,14 +27,15 @@ constexpr int64_t kAheadOfOne = 0;
 #endif
 template <int kStreams> inline constexpr int64_t kAhead = kStreams == 1 ? kAheadOfOne : kFetchAhead;
 
-template <int kStreams, int kBits, int kGroup>
+// kBytes: that many, 0: `bytes`.
+template <int kStreams, int64_t kBytes>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
   if constexpr (kAhead<kStreams> == 0) return;
   tile += kAhead<kStreams>;
-  if constexpr (kGroup == 0) {
+  if constexpr (kBytes == 0) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + i);
   } else {
-    unroll<static_cast<int>((tile_bytes(kBits, kGroup) + 63) / 64)>([&](auto i) { __builtin_prefetch(tile + 64 * i); });
+    unroll<static_cast<int>((kBytes + 63) / 64)>([&](auto i) { __builtin_prefetch(tile + 64 * i); });
   }
 }
 
@@ -46,45 +47,55 @@ bool has_zeros(const CodeBlock& x) {
 }
 
 // One group of one stream: adds to sums[t], and to weight_sums if zeros.
-template <int kBits, int kTokens>
-MOTE_INLINE void add_tile(const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group, bool zeros,
-                          I32x16* sums, I32x16& weight_sums) {
+template <int kTokens, typename Bits>
+MOTE_INLINE void add_tile(Bits bits, const std::byte* tile, int64_t group_size, const CodeBlock& x, int64_t group,
+                          bool zeros, I32x16* sums, I32x16& weight_sums) {
   I32x16 totals[kTokens], codes_alone = splat_i32(0);
-  for (int t = 0; t < kTokens; ++t) totals[t] = first_sums<kIsSigned<kBits>>(x.offsets + group * kTokens + t);
+  for (int t = 0; t < kTokens; ++t) totals[t] = first_sums<kIsSigned<Bits>>(x.offsets + group * kTokens + t);
   const int8_t* row = x.codes + group * group_size * kTokens;
   for (int64_t chunk = 0; chunk < group_size / kChunk; ++chunk, row += kChunk * kTokens) {
     Bytes64 quads[kQuads];
-    unpack<kBits>(tile, group_size, chunk, quads);
-    if (zeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
-    add_chunk_products<kBits, kTokens>(quads, row, totals);
+    unpack(bits, tile, group_size, chunk, quads);
+    if (zeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kMostBits<Bits> == 8>(codes_alone, quads[j], kOnes); });
+    add_chunk_products<kMostBits<Bits>, kTokens>(quads, row, totals);
   }
-  const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
-  if (zeros) weight_sums = weight_sums + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size);
+  const I32x16 multipliers = load_multipliers(bits, tile, group_size);
+  if (zeros) weight_sums = weight_sums + multipliers * code_sums<kIsSigned<Bits>>(bits, codes_alone, group_size);
   for (int t = 0; t < kTokens; ++t) sums[t] = sums[t] + multipliers * totals[t];
 }
 
-// Blocks [first, first + kStreams) of weights. Every index of a sum is a constant, so that sums stay in registers.
+// function(stream) for each, a constant unless kLoop.
+template <int kStreams, bool kLoop, typename Function>
+MOTE_INLINE void for_each_stream(const Function& function) {
+  if constexpr (!kLoop) return unroll<kStreams>(function);
+  for (int s = 0; s < kStreams; ++s) function(s);
+}
+
+// Blocks [first, first + kStreams) of weights. Every index of a sum is a constant, so that sums stay in registers; not
+// in builds for size where these are too few, or the width has no code of its own.
 // kGroup: 32, the size that models are stored in and that is short enough to be unrolled, or 0 for any.
-template <int kStreams, int kBits, int kTokens, int kGroup, typename Zeros>
-void stream_few(const TileBlocks& w, int first, const CodeBlock& x, Zeros zeros, float* y, int64_t stride) {
+template <int kStreams, int kTokens, int kGroup, typename Bits, typename Zeros>
+void stream_few(Bits bits, const TileBlocks& w, int first, const CodeBlock& x, Zeros zeros, float* y, int64_t stride) {
+  constexpr bool kLoop = kIsSmall && (kTokens > 1 || std::is_same_v<Bits, int>);
+  constexpr int64_t kBytes = kGroup == 0 ? 0 : tile_bytes(kMostBits<Bits>, kGroup);
   I32x16 sums[kStreams][kTokens], weight_sums[kStreams];
   const std::byte* tiles[kStreams];
-  unroll<kStreams>([&](auto s) {
+  for_each_stream<kStreams, kLoop>([&](auto s) {
     tiles[s] =
         w.blocks[first + s < w.count ? first + s
                                      : first];  // a missing stream repeats the first one, from cache, and is ignored
     weight_sums[s] = splat_i32(0);
     unroll<kTokens>([&](auto t) { sums[s][t] = splat_i32(0); });
   });
-  const int64_t group_size = kGroup == 0 ? w.group_size : kGroup, bytes = tile_bytes(kBits, group_size);
+  const int64_t group_size = kGroup == 0 ? w.group_size : kGroup, bytes = tile_bytes(bits, group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
-    unroll<kStreams>([&](auto s) {
-      fetch_tile<kStreams, kBits, kGroup>(tiles[s], bytes);
-      add_tile<kBits, kTokens>(tiles[s], group_size, x, g, zeros, sums[s], weight_sums[s]);
+    for_each_stream<kStreams, kLoop>([&](auto s) MOTE_INLINE_LAMBDA {
+      fetch_tile<kStreams, kBytes>(tiles[s], bytes);
+      add_tile<kTokens>(bits, tiles[s], group_size, x, g, zeros, sums[s], weight_sums[s]);
       tiles[s] += bytes;
     });
   }
-  unroll<kStreams>([&](auto s) {
+  for_each_stream<kStreams, kLoop>([&](auto s) {
     if (first + s >= w.count) return;
     const F32x16 scale = load_f32(w.row_scales(first + s));
     unroll<kTokens>([&](auto t) {
@@ -93,44 +104,44 @@ void stream_few(const TileBlocks& w, int first, const CodeBlock& x, Zeros zeros,
   });
 }
 
-template <int kStreams, int kBits, int kTokens, int kGroup>
-void stream_all(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+template <int kStreams, int kTokens, int kGroup, typename Bits>
+void stream_all(Bits bits, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   const bool zeros = has_zeros(x);
   for (int first = 0; first < w.count; first += kStreams) {
     if constexpr (kIsSmall)  // one loop for activations with zeros and without, which asks for each chunk
-      stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, zeros, y, stride);
+      stream_few<kStreams, kTokens, kGroup>(bits, w, first, x, zeros, y, stride);
     else if (zeros)
-      stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, std::true_type(), y, stride);
+      stream_few<kStreams, kTokens, kGroup>(bits, w, first, x, std::true_type(), y, stride);
     else
-      stream_few<kStreams, kBits, kTokens, kGroup>(w, first, x, std::false_type(), y, stride);
+      stream_few<kStreams, kTokens, kGroup>(bits, w, first, x, std::false_type(), y, stride);
   }
 }
 
 template <int kStreams>
 void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
-  with_bits(w.bits, [&](auto bits) { stream_all<kStreams, bits, 1, 0>(w, *x, y, stride); });
+  with_constant<FewWidths>(w.bits, [&](auto bits) { stream_all<kStreams, 1, 0>(bits, w, *x, y, stride); });
 }
 
-// kLong: groups of several chunks, between which the totals are kept.
-template <int kBits, bool kLong>
-MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const CodeBlock& x, int64_t group, float* y,
-                             int64_t stride, bool zeros, int32_t* weight_sums) {
+// kLong: groups of several chunks, between which the totals are kept; or of one, in builds for size.
+template <bool kLong, typename Bits>
+MOTE_INLINE void add_tile_to(Bits bits, const std::byte* tile, const TileBlocks& w, const CodeBlock& x, int64_t group,
+                             float* y, int64_t stride, bool zeros, int32_t* weight_sums) {
   const int64_t group_size = kLong ? w.group_size : kChunk, chunks = kLong ? group_size / kChunk : 1;
-  const I32x16 multipliers = load_multipliers<kBits>(tile, group_size);
+  const I32x16 multipliers = load_multipliers(bits, tile, group_size);
   int32_t kept[kLong ? kTokenBlock : 1][16];
   I32x16 codes_alone = splat_i32(0);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     Bytes64 quads[kQuads];
-    unpack<kBits>(tile, group_size, chunk, quads);
-    if (zeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kBits == 8>(codes_alone, quads[j], kOnes); });
+    unpack(bits, tile, group_size, chunk, quads);
+    if (zeros) unroll<kQuads>([&](auto j) { codes_alone = dot4<kMostBits<Bits> == 8>(codes_alone, quads[j], kOnes); });
     for_each_run(x.count, 0, [&](int first, auto rows) MOTE_INLINE_LAMBDA {
       const int8_t* codes = x.codes + first * w.columns() + (group * group_size + chunk * kChunk) * rows;
       const int32_t* offsets = x.offsets + first * w.groups + group * rows;
       I32x16 totals[rows];
       unroll<rows>([&](auto t) {
-        totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums<kIsSigned<kBits>>(offsets + t);
+        totals[t] = kLong && chunk > 0 ? load_i32(kept[first + t]) : first_sums<kIsSigned<Bits>>(offsets + t);
       });
-      add_chunk_products<kBits, rows>(quads, codes, totals);
+      add_chunk_products<kMostBits<Bits>, rows>(quads, codes, totals);
       unroll<rows>([&](auto t) {
         float* sums = y + (first + t) * stride;
         if (kLong && chunk + 1 < chunks)
@@ -142,50 +153,46 @@ MOTE_INLINE void add_tile_to(const std::byte* tile, const TileBlocks& w, const C
   }
   if (zeros)
     store_i32(weight_sums,
-              load_i32(weight_sums) + multipliers * code_sums<kBits, kIsSigned<kBits>>(codes_alone, group_size));
+              load_i32(weight_sums) + multipliers * code_sums<kIsSigned<Bits>>(bits, codes_alone, group_size));
 }
 
 // For more tokens than registers hold sums of: what each group adds goes to y, which the first cache keeps. Always with
 // up to four streams side by side: additions to the sums of a single one would wait for each other.
-template <int kBits, bool kLong>
-void stream_some(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+template <bool kLong, typename Bits>
+void stream_some(Bits bits, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   int32_t weight_sums[kMaxStreams][16] = {};
   const bool zeros = has_zeros(x);
   start_rows(x, w.count, 0, y, stride);
-  const int64_t bytes = tile_bytes(kBits, w.group_size);
+  const int64_t bytes = tile_bytes(bits, w.group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
     for (int s = 0; s < w.count; ++s) {
       const std::byte* tile = w.blocks[s] + g * bytes;
-      fetch_tile<kMaxStreams, kBits, kLong ? 0 : kChunk>(tile, bytes);
-      add_tile_to<kBits, kLong>(tile, w, x, g, y + 16 * s, stride, zeros, weight_sums[s]);
+      fetch_tile<kMaxStreams, kLong ? 0 : tile_bytes(kMostBits<Bits>, kChunk)>(tile, bytes);
+      add_tile_to<kLong>(bits, tile, w, x, g, y + 16 * s, stride, zeros, weight_sums[s]);
     }
   }
   finish_rows(w, x, [&](int s) { return weight_sums[s]; }, y, stride);
 }
 
-template <int kStreams, int kBits>
-void multiply_block(const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
+template <int kStreams, typename Bits>
+void multiply_block(Bits bits, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   if (w.group_size != kChunk) {
-    return x.count == 1 ? stream_all<kStreams, kBits, 1, 0>(w, x, y, stride)
-                        : stream_some<kBits, true>(w, x, y, stride);
+    return x.count == 1 ? stream_all<kStreams, 1, 0>(bits, w, x, y, stride) : stream_some<true>(bits, w, x, y, stride);
   }
   switch (x.count) {
-    case 1: return stream_all<kStreams, kBits, 1, kChunk>(w, x, y, stride);
-    case 2: return stream_all<kStreams, kBits, 2, kChunk>(w, x, y, stride);
-    case 3: return stream_all<kStreams, kBits, 3, kChunk>(w, x, y, stride);
-    case kRegisterTokens: return stream_all<kStreams, kBits, kRegisterTokens, kChunk>(w, x, y, stride);
-    default: return stream_some<kBits, false>(w, x, y, stride);
+    case 1: return stream_all<kStreams, 1, kChunk>(bits, w, x, y, stride);
+    case 2: return stream_all<kStreams, 2, kChunk>(bits, w, x, y, stride);
+    case 3: return stream_all<kStreams, 3, kChunk>(bits, w, x, y, stride);
+    case kRegisterTokens: return stream_all<kStreams, kRegisterTokens, kChunk>(bits, w, x, y, stride);
+    default: return stream_some<kIsSmall>(bits, w, x, y, stride);
   }
 }
-
-// The formats that models are stored in; what the others would gain is not worth their code.
-constexpr bool is_common(int bits) { return bits == 4 || bits == 8; }
 
 template <int kStreams>
 void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
   for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
-    with_bits(w.bits, [&](auto bits) {
-      if constexpr (is_common(bits)) multiply_block<kStreams, bits>(w, x[b], y, stride);
+    with_constant<AllWidths>(w.bits, [&](auto bits) {
+      if constexpr (is_common(bits)) multiply_block<kStreams>(bits, w, x[b], y, stride);
     });
   }
 }

@@ -20,8 +20,33 @@ inline bool has_small_codebook(const TileBlocks& w) {
   return is_small;
 }
 
+// What a weight's codes are: one of the codebooks, or bits.
+inline int codes_of(const TileBlocks& w) {
+  if (has_small_codebook(w)) return kSmallCodebook;
+  return w.scales.codebook != nullptr ? kCodebook : w.bits;
+}
+
 // Codes that dot4 would take as unsigned bytes above 127, and that are multiplied faster as signed ones.
-template <int kCodes> inline constexpr bool kIsSigned = kWideMatters && (kCodes == kCodebook || kCodes == 8);
+constexpr bool is_signed(int codes) { return kWideMatters && (codes == kCodebook || codes == 8); }
+
+// For with_constant. kFast: those that most models have get code of their own in builds for size too
+struct AllCodes {
+  static constexpr bool is_built(int codes) {
+    return codes == kSmallCodebook ? kWideMatters : codes == kCodebook || has_products_of(codes);
+  }
+  static constexpr bool has_own_code(int) { return true; }
+};
+template <bool kFast>
+struct FewCodes : AllCodes {
+  static constexpr bool has_own_code(int codes) {
+    const bool is_own = is_signed(codes) || codes == kSmallCodebook;
+    return !kIsSmall || is_own || (kFast && !kOneVariant && (codes == kCodebook || codes == 6 || is_common(codes)));
+  }
+};
+// What add_products makes a difference of, given such an argument: what an int stands for is at most 7 bits wide where
+// that matters.
+template <typename Codes> inline constexpr int kForm = 7;
+template <int kCodes> inline constexpr int kForm<std::integral_constant<int, kCodes>> = kCodes;
 
 // The numbers of a group of 16 rows: a weight is scale * code + low. Products are exact.
 struct GroupNumbers {
@@ -32,7 +57,8 @@ struct GroupNumbers {
 class TileReader {
  public:
   explicit TileReader(const TileBlocks& w)
-      : has_low(w.scales.offset != WeightOffset::kNone),
+      : codes(codes_of(w)),
+        has_low(w.scales.offset != WeightOffset::kNone),
         tile_columns(w.layout().tile_columns()),
         tile_bytes(w.layout().tile_bytes()),
         span_columns(w.layout().span_columns()),
@@ -59,14 +85,26 @@ class TileReader {
 
   // Columns [32 chunk, 32 chunk + 32) of a tile as dot4 takes them.
   template <int kCodes>
-  MOTE_INLINE void codes(const std::byte* tile, int64_t chunk, Bytes64* quads) const {
+  MOTE_INLINE void unpack(std::integral_constant<int, kCodes>, const std::byte* tile, int64_t chunk,
+                          Bytes64* quads) const {
     unpack_digits<kBitsOf<kCodes>>(tile, tile_columns, chunk, quads);
     unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA {
       if constexpr (kCodes <= 0)
         quads[j] = lookup_bytes(codebook_, quads[j]);
-      else if constexpr (kCodesAreSigned || kIsSigned<kCodes>)
+      else if constexpr (kCodesAreSigned || is_signed(kCodes))
         quads[j] = subtract(quads[j], code_offset_);
     });
+  }
+  [[gnu::noinline]] void unpack(int of, const std::byte* tile, int64_t chunk, Bytes64* quads) const {
+    if constexpr (!kIsSmall)
+      return with_constant<AllCodes>(of, [&](auto constant) { unpack(constant, tile, chunk, quads); });
+    unpack_planes(of > 0 ? of : kCodebookBits, tile, tile_columns, chunk, quads);
+    for (int j = 0; j < kQuads; ++j) {
+      if (of <= 0)
+        quads[j] = lookup_bytes(codebook_, quads[j]);
+      else if (kCodesAreSigned || is_signed(of))
+        quads[j] = subtract(quads[j], code_offset_);
+    }
   }
 
   // What the groups of a span share where they have multipliers.
@@ -107,6 +145,7 @@ class TileReader {
     }
   }
 
+  int codes;  // of the weight
   bool has_low;
   int64_t tile_columns, tile_bytes, span_columns, tiles_at, span_bytes;
 
@@ -118,16 +157,6 @@ class TileReader {
   int64_t multipliers_at_, lows_at_, minimums_at_;
   Bytes64 codebook_ = zero_bytes();
 };
-
-// Calls function(constant) for the codes of a weight: one of the codebooks, or bits.
-template <typename Function>
-MOTE_INLINE void with_codes(const TileBlocks& w, const Function& function) {
-  if constexpr (kWideMatters) {
-    if (has_small_codebook(w)) return function(std::integral_constant<int, kSmallCodebook>());
-  }
-  if (w.scales.codebook != nullptr) return function(std::integral_constant<int, kCodebook>());
-  with_bits(w.bits, function);
-}
 
 // The scales of the rows of a stream, or 1.
 MOTE_INLINE F32x16 row_scale(const TileBlocks& w, const TileReader& reader, int stream) {

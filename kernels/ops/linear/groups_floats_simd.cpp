@@ -18,34 +18,18 @@ MOTE_INLINE F32x16 weights_of(const I32x16& words, const I32x16& offset, const G
 // What the codes have added for dot4.
 int stored_offset(const TileBlocks& w) {
   if (w.scales.codebook != nullptr) return TileReader::codebook_offset(w);
-  return kCodesAreSigned || (kIsSigned<8> && w.bits == 8) ? 0 : w.layout().code_offset();
-}
-
-// quads, [8][64]: what TileReader::codes gives of a chunk.
-using Unpack = void (*)(const TileReader& reader, const std::byte* tile, int64_t chunk, std::byte* quads);
-
-template <int kCodes>
-void unpack_codes(const TileReader& reader, const std::byte* tile, int64_t chunk, std::byte* to) {
-  Bytes64 quads[kQuads];
-  reader.codes<kCodes>(tile, chunk, quads);
-  unroll<kQuads>([&](auto j) MOTE_INLINE_LAMBDA { store_bytes(to + 64 * j, quads[j]); });
-}
-
-Unpack unpack_for(const TileBlocks& w) {
-  Unpack result = nullptr;
-  with_codes(w, [&](auto codes) { result = unpack_codes<codes>; });
-  return result;
+  return kCodesAreSigned || (is_signed(8) && w.bits == 8) ? 0 : w.layout().code_offset();
 }
 
 // The weights of a chunk, [32 columns][16 rows].
-MOTE_INLINE void unpack_weights(const TileReader& reader, Unpack unpack, const std::byte* tile, const std::byte* span,
-                                int64_t chunk, int64_t group_size, const I32x16& offset, float* columns) {
-  std::byte quads[64 * kQuads];
-  unpack(reader, tile, chunk, quads);
+MOTE_INLINE void unpack_weights(const TileReader& reader, const std::byte* tile, const std::byte* span, int64_t chunk,
+                                int64_t group_size, const I32x16& offset, float* columns) {
+  Bytes64 quads[kQuads];
+  reader.unpack(reader.codes, tile, chunk, quads);
   for (int j = 0; j < kQuads; ++j) {
     const GroupNumbers numbers =
         reader.numbers(tile, span, reader.shared(span), group_size < kChunk ? 4 * j / group_size : 0);
-    const I32x16 words = load_i32(quads + 64 * j);
+    const I32x16 words = as_words(quads[j]);
     unroll<4>([&](auto i)
                   MOTE_INLINE_LAMBDA { store_f32(columns + 16 * (4 * j + i), weights_of<i>(words, offset, numbers)); });
   }
@@ -63,13 +47,13 @@ MOTE_INLINE void add_chunk(const float* columns, const float* values, int64_t pi
   for (int t = 0; t < kTokens; ++t) store_f32(y + t * stride, load_f32(y + t * stride) + sums[t]);
 }
 
-void multiply_stream(const TileBlocks& w, const TileReader& reader, Unpack unpack, int s, const FloatBlock* x,
-                     int64_t num_blocks, float* y, int64_t stride) {
+void multiply_stream(const TileBlocks& w, const TileReader& reader, int s, const FloatBlock* x, int64_t num_blocks,
+                     float* y, int64_t stride) {
   const I32x16 offset = splat_i32(stored_offset(w));
   float columns[16 * kChunk];
   reader.for_each_tile(w.blocks[s], 0, w.columns(), [&](const std::byte* tile, const std::byte* span, int64_t first) {
     for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
-      unpack_weights(reader, unpack, tile, span, chunk, w.group_size, offset, columns);
+      unpack_weights(reader, tile, span, chunk, w.group_size, offset, columns);
       float* to = y;
       for (int64_t b = 0; b < num_blocks; to += x[b].count * stride, ++b) {
         const float* values = x[b].values + (first + chunk * kChunk) * x[b].count;
@@ -93,12 +77,11 @@ struct Chunk {
 // waits for the one before.
 // kColumns: of a group, in the chunk
 template <int kColumns, int kLanes>
-MOTE_INLINE void add_chunks(const TileReader& reader, Unpack unpack, const Chunk* chunks, const I32x16& offset,
-                            F32x16& total) {
-  std::byte quads[kLanes][64 * kQuads];
+MOTE_INLINE void add_chunks(const TileReader& reader, const Chunk* chunks, const I32x16& offset, F32x16& total) {
+  Bytes64 quads[kLanes][kQuads];
   F32x16 sums[kLanes];
   unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
-    unpack(reader, chunks[lane].tile, chunks[lane].index, quads[lane]);
+    reader.unpack(reader.codes, chunks[lane].tile, chunks[lane].index, quads[lane]);
     sums[lane] = splat(0.0f);
   });
   for (int group = 0; group < kChunk / kColumns; ++group) {
@@ -108,7 +91,7 @@ MOTE_INLINE void add_chunks(const TileReader& reader, Unpack unpack, const Chunk
     });
     for (int j = group * kColumns / 4; j < (group + 1) * kColumns / 4; ++j) {
       I32x16 words[kLanes];
-      unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA { words[lane] = load_i32(quads[lane] + 64 * j); });
+      unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA { words[lane] = as_words(quads[lane][j]); });
       unroll<4>([&](auto i) MOTE_INLINE_LAMBDA {
         unroll<kLanes>([&](auto lane) MOTE_INLINE_LAMBDA {
           const F32x16 weights = weights_of<i>(words[lane], offset, numbers[lane]);
@@ -122,7 +105,7 @@ MOTE_INLINE void add_chunks(const TileReader& reader, Unpack unpack, const Chunk
 
 // One token: weights stay in registers.
 template <int kColumns>
-void multiply_one(const TileBlocks& w, const TileReader& reader, Unpack unpack, int s, const float* values, float* y) {
+void multiply_one(const TileBlocks& w, const TileReader& reader, int s, const float* values, float* y) {
   constexpr int kLanes = 4;
   const I32x16 offset = splat_i32(stored_offset(w));
   F32x16 total = splat(0.0f);
@@ -132,17 +115,16 @@ void multiply_one(const TileBlocks& w, const TileReader& reader, Unpack unpack, 
     for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
       chunks[count++] = {tile, span, chunk, values + first + chunk * kChunk};
       if (count < kLanes) continue;
-      add_chunks<kColumns, kLanes>(reader, unpack, chunks, offset, total);
+      add_chunks<kColumns, kLanes>(reader, chunks, offset, total);
       count = 0;
     }
   });
-  for (int i = 0; i < count; ++i) add_chunks<kColumns, 1>(reader, unpack, chunks + i, offset, total);
+  for (int i = 0; i < count; ++i) add_chunks<kColumns, 1>(reader, chunks + i, offset, total);
   store_f32(y, total);
 }
 
 void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, float* y, int64_t stride) {
   const TileReader reader(w);
-  const Unpack unpack = unpack_for(w);
   const bool is_one = num_blocks == 1 && x->count == 1;
   for (int s = 0; s < w.count; ++s) {
     int64_t tokens = 0;
@@ -150,11 +132,11 @@ void multiply(const TileBlocks& w, const FloatBlock* x, int64_t num_blocks, floa
     float* to = y + 16 * s;
     for (int64_t t = 0; t < tokens; ++t) store_f32(to + t * stride, splat(0.0f));
     if (!is_one)
-      multiply_stream(w, reader, unpack, s, x, num_blocks, to, stride);
+      multiply_stream(w, reader, s, x, num_blocks, to, stride);
     else if (w.group_size < kChunk)
-      multiply_one<kChunk / 2>(w, reader, unpack, s, x->values, to);
+      multiply_one<kChunk / 2>(w, reader, s, x->values, to);
     else
-      multiply_one<kChunk>(w, reader, unpack, s, x->values, to);
+      multiply_one<kChunk>(w, reader, s, x->values, to);
     if (!w.scales.of_rows) continue;
     for (int64_t t = 0; t < tokens; ++t)
       store_f32(to + t * stride, row_scale(w, reader, s) * load_f32(to + t * stride));

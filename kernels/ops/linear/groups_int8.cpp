@@ -19,7 +19,7 @@ namespace {
 template <int kCodes, int kRows, int kCount>
 MOTE_INLINE void add_products(const Bytes64* quads, const int8_t* codes, I32x16* totals) {
 #if defined(MOTE_HAS_DOT4_SIGNED)
-  if constexpr (kIsSigned<kCodes>) {
+  if constexpr (is_signed(kCodes)) {
     return unroll<kCount>([&](auto j) MOTE_INLINE_LAMBDA {
       const Bytes64 sizes = magnitudes(quads[j]);
       unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
@@ -61,25 +61,25 @@ MOTE_INLINE int64_t chunks_of_tile(const TileReader& reader) {
 }
 
 // One tile of one stream times a run of tokens. first: the tile's first chunk
-template <int kCodes, int kGroup, int kTokens>
-MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const std::byte* span,
+template <int kGroup, int kTokens, typename Codes>
+MOTE_INLINE void add_tile(Codes codes, const TileReader& reader, const std::byte* tile, const std::byte* span,
                           const GroupNumbers& shared, const GroupBlock& x, int64_t first, F32x16* sums) {
-  constexpr int kSteps = steps_of(kGroup == 16), kEach = kQuads / kSteps;
-  constexpr bool kSigned = kIsSigned<kCodes>;
+  constexpr int kSteps = steps_of(kGroup == 16), kEach = kQuads / kSteps, kCodes = kForm<Codes>;
+  constexpr bool kSigned = is_signed(kCodes);
   constexpr int kShift = kCodes == kSmallCodebook ? kSmallShift : 0;
   GroupNumbers numbers[kSteps];
   unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA { numbers[step] = reader.numbers(tile, span, shared, step); });
   for (int64_t chunk = 0; chunk < chunks_of_tile<kGroup>(reader); ++chunk) {
     const int64_t at = first + chunk;
     Bytes64 quads[kQuads];
-    reader.codes<kCodes>(tile, chunk, quads);
-    const int8_t* codes = x.codes + at * kChunk * kTokens;
+    reader.unpack(codes, tile, chunk, quads);
+    const int8_t* row = x.codes + at * kChunk * kTokens;
     unroll<kSteps>([&](auto step) MOTE_INLINE_LAMBDA {
       const int64_t index = at * kSteps + step;
       I32x16 totals[kTokens];
       unroll<kTokens>(
           [&](auto t) MOTE_INLINE_LAMBDA { totals[t] = first_sum<kSigned>(x.offsets + index * kTokens + t, kShift); });
-      add_products<kCodes, kTokens, kEach>(quads + step * kEach, codes + 4 * step * kEach * kTokens, totals);
+      add_products<kCodes, kTokens, kEach>(quads + step * kEach, row + 4 * step * kEach * kTokens, totals);
       unroll<kTokens>([&](auto t) MOTE_INLINE_LAMBDA {
         sums[t] = add_step(sums[t], totals[t], numbers[step], reader.has_low, x.scales[at * kTokens + t],
                            x.lows[index * kTokens + t]);
@@ -89,9 +89,9 @@ MOTE_INLINE void add_tile(const TileReader& reader, const std::byte* tile, const
 }
 
 // Streams [first, first + count) of weights, side by side.
-template <int kCodes, int kGroup, int kTokens>
-void stream(const TileBlocks& w, const TileReader& reader, int first, int count, const GroupBlock& x, float* y,
-            int64_t stride) {
+template <int kGroup, int kTokens, typename Codes>
+void stream(Codes codes, const TileBlocks& w, const TileReader& reader, int first, int count, const GroupBlock& x,
+            float* y, int64_t stride) {
   F32x16 sums[kMaxStreams][kTokens];
   const std::byte* spans[kMaxStreams];
   for (int s = 0; s < count; ++s) {
@@ -107,7 +107,7 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
         const std::byte* tile = spans[s] + at;
         // A single stream is left to the hardware, which fetches it ahead faster than instructions do.
         if (count > 1) reader.fetch_tile(tile);
-        add_tile<kCodes, kGroup, kTokens>(reader, tile, spans[s], shared[s], x, chunk, sums[s]);
+        add_tile<kGroup, kTokens>(codes, reader, tile, spans[s], shared[s], x, chunk, sums[s]);
       }
     }
     for (int s = 0; s < count; ++s) spans[s] += reader.span_bytes;
@@ -119,25 +119,20 @@ void stream(const TileBlocks& w, const TileReader& reader, int first, int count,
   }
 }
 
-// The codes that models are stored in: what others would gain with more than one token is not worth their code, and for
-// small kernels only those of most models are.
-#if defined(MOTE_SMALL_KERNELS)
-constexpr bool is_common(int codes) { return codes <= 0 || codes == 4 || codes == 6 || codes == 8; }
-#else
-constexpr bool is_common(int codes) { return codes != 1 && codes != 7; }
-#endif
+// What others would gain with more than one token is not worth their code.
+constexpr bool is_streamed(int codes) { return codes != 1 && codes != 7; }
 
 template <int kStreams, int kTokens>
 void stream_run(const TileBlocks& w, const TileReader& reader, const GroupBlock& x, float* y, int64_t stride) {
   for (int first = 0; first < w.count; first += kStreams) {
     const int count = w.count - first < kStreams ? w.count - first : kStreams;
-    with_codes(w, [&](auto codes) {
-      if constexpr (kTokens > 1 && !is_common(codes)) return;
-      if (w.group_size < kChunk) return stream<codes, 16, kTokens>(w, reader, first, count, x, y, stride);
+    with_constant<FewCodes<kTokens == 1>>(reader.codes, [&](auto codes) {
+      if constexpr (kTokens > 1 && std::is_empty_v<decltype(codes)> && !is_streamed(kForm<decltype(codes)>)) return;
+      if (w.group_size < kChunk) return stream<16, kTokens>(codes, w, reader, first, count, x, y, stride);
       if constexpr (kTokens == 1 && !kOneVariant) {
-        if (w.group_size == kChunk) return stream<codes, 32, 1>(w, reader, first, count, x, y, stride);
+        if (w.group_size == kChunk) return stream<32, 1>(codes, w, reader, first, count, x, y, stride);
       }
-      stream<codes, kAnyGroup, kTokens>(w, reader, first, count, x, y, stride);
+      stream<kAnyGroup, kTokens>(codes, w, reader, first, count, x, y, stride);
     });
   }
 }
@@ -167,16 +162,16 @@ struct Panel {
 
 size_t scratch_bytes(int64_t) { return kMaxStreams * sizeof(Panel); }
 
-template <int kCodes>
-MOTE_INLINE void unpack(const TileReader& reader, const std::byte* block, int64_t step, int64_t first, int64_t last,
-                        Panel& panel) {
+template <typename Codes>
+MOTE_INLINE void unpack(Codes codes, const TileReader& reader, const std::byte* block, int64_t step, int64_t first,
+                        int64_t last, Panel& panel) {
   const int64_t steps = kChunk / step;
   reader.for_each_tile(
       block, first, last, [&](const std::byte* tile, const std::byte* span, int64_t column) MOTE_INLINE_LAMBDA {
         for (int64_t chunk = 0; chunk < reader.tile_columns / kChunk; ++chunk) {
           const int64_t at = (column - first) / kChunk + chunk;
           Bytes64 quads[kQuads];
-          reader.codes<kCodes>(tile, chunk, quads);
+          reader.unpack(codes, tile, chunk, quads);
           unroll<kQuads>([&](auto j)
                              MOTE_INLINE_LAMBDA { store_bytes(panel.quads + 64 * (kQuads * at + j), quads[j]); });
           for (int64_t s = 0; s < steps; ++s) {
@@ -236,7 +231,7 @@ void add_run(const Panel* panels, const Part& part, const GroupBlock& x, float* 
       I32x16 totals[kPanels][kRows];
       unroll<kPanels>([&](auto p) MOTE_INLINE_LAMBDA {
         unroll<kRows>([&](auto t) MOTE_INLINE_LAMBDA {
-          totals[p][t] = first_sum<kIsSigned<kCodes>>(x.offsets + kRows * index + t, part.offset_shift);
+          totals[p][t] = first_sum<is_signed(kCodes)>(x.offsets + kRows * index + t, part.offset_shift);
         });
       });
       add_step_products<kCodes, kPanels, kRows, kEach>(quads, codes, totals);
@@ -288,8 +283,8 @@ void multiply(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, floa
   const int64_t columns = w.columns(), step = step_columns(w.group_size);
   for (int64_t first = 0; first < columns; first += kPanelColumns) {
     const int64_t last = first + kPanelColumns < columns ? first + kPanelColumns : columns;
-    with_codes(w, [&](auto codes) {
-      for (int s = 0; s < w.count; ++s) unpack<codes>(reader, w.blocks[s], step, first, last, panels[s]);
+    with_constant<FewCodes<false>>(reader.codes, [&](auto codes) {
+      for (int s = 0; s < w.count; ++s) unpack(codes, reader, w.blocks[s], step, first, last, panels[s]);
     });
     const Part part = {first, last, reader.has_low, first == 0, has_small_codebook(w) ? kSmallShift : 0};
     float* rows = y;
@@ -327,7 +322,7 @@ void multiply_few(const TileBlocks& w, const GroupBlock* x, int64_t num_blocks, 
 
 constexpr GroupProducts kFew = {no_scratch, multiply_few};
 
-bool takes_common_tiles(const WeightKind& kind) { return takes_all_tiles(kind) && is_common(kind.bits); }
+bool takes_streamed_tiles(const WeightKind& kind) { return takes_all_tiles(kind) && is_streamed(kind.bits); }
 #endif
 
 }  // namespace
@@ -338,7 +333,7 @@ MOTE_REGISTER_KERNEL(.name = "groups_stream_1_" MOTE_ISA_NAME, .role = GroupProd
                      .rank = kRank + 1, .max_tokens = 1, .takes = takes_all_tiles, .functions = &kOne<kMaxStreams>);
 #if defined(MOTE_HAS_PRODUCTS)
 MOTE_REGISTER_KERNEL(.name = "groups_stream_" MOTE_ISA_NAME, .role = GroupProducts::kRole, .needs = kNeeds,
-                     .rank = kRank + 2, .max_tokens = 2 * kRun, .takes = takes_common_tiles, .functions = &kFew);
+                     .rank = kRank + 2, .max_tokens = 2 * kRun, .takes = takes_streamed_tiles, .functions = &kFew);
 MOTE_REGISTER_KERNEL(.name = "groups_one_stream_1_" MOTE_ISA_NAME, .role = GroupProducts::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 3, .max_tokens = 1,
                      .takes = takes_all_tiles, .functions = &kOne<1>);

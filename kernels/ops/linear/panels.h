@@ -19,7 +19,7 @@ MOTE_INLINE void multiply_panels(const TileBlocks& w, const CodeBlock* x, int64_
   Panel* panels = reinterpret_cast<Panel*>(scratch);
   for (int s = 0; s < w.count; ++s) store_i32(panels[s].weight_sums, splat_i32(0));
   for_each_range(w, kPanelColumns, [&](const Range& range) {
-    with_bits(w.bits, [&](auto bits) {
+    with_constant<FewWidths>(w.bits, [&](auto bits) {
       for_each_tile(w, range, bits,
                     [&](int s, int64_t group, const std::byte* tile) { unpack(bits, panels[s], group, tile); });
     });

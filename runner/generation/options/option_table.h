@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "runner/generation/beam_search.h"
 #include "runner/generation/generation_options.h"
 #include "runner/generation/options/accepted.h"
-#include "runner/model/json_tree.h"
 #include "runner/session/options.h"
 
 namespace mote {

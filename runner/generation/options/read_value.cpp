@@ -138,7 +138,7 @@ std::string json_of(int64_t value) { return std::to_string(value); }
 std::string json_of(uint64_t value) { return std::to_string(value); }
 std::string json_of(float value) { return shortest(value); }
 std::string json_of(double value) { return shortest(value); }
-std::string json_of(std::string_view value) { return JsonTree{Kind::kString, 0.0, std::string(value), {}, {}}.dump(); }
+std::string json_of(std::string_view value) { return json_string(value); }
 std::string json_of(const std::string& value) { return json_of(std::string_view(value)); }
 std::string json_of(const std::optional<std::string>& value) { return value.has_value() ? json_of(*value) : "null"; }
 std::string json_of(const std::vector<std::string>& values) { return list_of(values); }

@@ -1,0 +1,57 @@
+#include "base/json.h"
+
+#include <gtest/gtest.h>
+
+namespace mote {
+namespace {
+
+TEST(JsonTree, reads_and_writes_what_it_read) {
+  constexpr std::string_view kText =
+      R"({"a":[1,-2,3.50,1e-05,true,false,null,"x\n\"\u0001é"],"b":{},"c":[],"18446744073709551615":18446744073709551615})";
+  const auto tree = parse_json_tree(kText, 8);
+  ASSERT_TRUE(tree.has_value());
+  EXPECT_EQ(tree->dump(), kText);
+  const JsonTree* list = tree->find("a");
+  ASSERT_NE(list, nullptr);
+  EXPECT_EQ(list->children[1].number, -2.0);
+  EXPECT_EQ(list->children[1].kind, JsonTree::Kind::kInteger);
+  EXPECT_EQ(list->children[2].number, 3.5);
+  EXPECT_EQ(list->children[4].number, 1.0);
+  EXPECT_EQ(list->children[7].text, "x\n\"\x01\xC3\xA9");
+  EXPECT_EQ(tree->find("d"), nullptr);
+  EXPECT_EQ(parse_json_tree(R"({"a":1,"a":2})", 8)->find("a")->number, 2.0);
+}
+
+TEST(JsonTree, refuses_what_is_no_json_or_too_deep) {
+  for (const char* text :
+       {"",   "{",   "[1,]",  "{\"a\":1}}", "nul",     "\"\xFF\"",  "[1] 2",       "01",          "1.",
+        "-",  "+1",  "1e",    "1e999",      "[,1]",    "{1:2}",     "{,}",         "{\"a\" 1}",   "{\"a\":1,}",
+        "[1", "\"a", "\"a\\", "\"\n\"",     "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"",
+        "]"})
+    EXPECT_FALSE(parse_json_tree(text, 8)) << text;
+  EXPECT_TRUE(parse_json_tree("[[[1]]]", 3));
+  EXPECT_FALSE(parse_json_tree("[[[[1]]]]", 3));
+  EXPECT_FALSE(parse_json_tree(std::string(100000, '['), 32));
+}
+
+TEST(JsonTree, reads_escapes_spaces_and_numbers_of_every_form) {
+  const auto text = parse_json_tree("\xEF\xBB\xBF \"\\ud83d\\ude00\\/\\b\\u00e9\\u0000\" \n", 1);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->text, std::string("\xF0\x9F\x98\x80/\b\xC3\xA9\0", 9));
+  const auto numbers = parse_json_tree("[ -0 , 1e2, 0.5E-1 ,9223372036854775808,99999999999999999999]", 1);
+  ASSERT_TRUE(numbers);
+  using Kind = JsonTree::Kind;
+  const Kind kinds[] = {Kind::kInteger, Kind::kFloat, Kind::kFloat, Kind::kInteger, Kind::kFloat};
+  const double values[] = {0.0, 100.0, 0.05, 0x1p63, 1e20};
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(numbers->children[i].kind, kinds[i]) << i;
+    EXPECT_EQ(numbers->children[i].number, values[i]) << i;
+  }
+}
+
+TEST(JsonString, replaces_what_is_no_utf8) {
+  EXPECT_EQ(json_string("a\"\\\x1F\xFF"), "\"a\\\"\\\\\\u001f\xEF\xBF\xBD\"");
+}
+
+}  // namespace
+}  // namespace mote
