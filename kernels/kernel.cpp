@@ -71,24 +71,27 @@ std::string remember(const Kernel& kernel, const WeightKind& format, int64_t tok
     return {};
   }
   std::string reason = holds(rules.pinned, kernel.name) ? "MOTE_KERNEL"
-                       : was_tried                      ? "the faster of two in a trial"
+                       : was_tried                      ? "the fastest in a trial"
                                                         : "the highest rank with " + to_string(rules.features);
   choices().push_back({&kernel, format, tokens, tokens, reason});
   return reason;
 }
 
-// The faster one of `kernel` and of what would be chosen if memory were read fastest in the other way or if kSme were
+constexpr CpuFeatures kOneStreamFetched = CpuFeatures(CpuFeature::kOneStream) | CpuFeature::kFetchedStream;
+
+// The fastest one of `kernel` and of what would be chosen if memory were read fastest in another way or if kSme were
 // used; nullptr: there is none to choose from.
 const Kernel* try_others(const Kernel& kernel, const WeightKind& format, int64_t tokens, CpuFeatures features,
                          const Trial& trial) {
   static KernelTrials trials(TrialRecord::of_user());
-  const auto one_stream = static_cast<uint32_t>(CpuFeature::kOneStream);
-  const CpuFeatures others[] = {CpuFeatures::from_bits(features.bits ^ one_stream),
+  const CpuFeatures several = features.without(kOneStreamFetched), one = several | CpuFeature::kOneStream;
+  const CpuFeatures others[] = {several, one, several | kOneStreamFetched,
                                 features | (*cpu_features() & CpuFeature::kSme)};
   const Kernel* best = nullptr;
   for (const CpuFeatures& with : others) {
     const Result<const Kernel*> other = find_kernel(kernel.role, format, tokens, {with, {}});
-    if (other.ok() && *other != &kernel) best = trials.faster(best == nullptr ? kernel : *best, **other, format, trial);
+    if (other.ok() && *other != &kernel && *other != best)
+      best = trials.faster(best == nullptr ? kernel : *best, **other, format, trial);
   }
   return best;
 }

@@ -45,11 +45,11 @@ std::vector<const Kernel*> all_kernels();  // by role, then rank, highest first
 
 // The kernel of the highest rank that takes the format and this many rows of activations and needs only features that
 // cpu_features() has; one that MOTE_KERNEL names (a list separated by commas) goes first. Unless MOTE_KERNEL or
-// MOTE_CPU_FEATURES is set, `trial` decides where another one would be chosen with kOneStream or without it, and with
-// kSme, a unit that cores share; if it has no work, kSme is not used. A new answer is logged (MOTE_LOG=info). For use
-// before a step, not in it. Thread safety: any thread. Errors: kInvalidArgument if MOTE_KERNEL or MOTE_CPU_FEATURES
-// names what does not exist, or MOTE_KERNEL what this CPU cannot run; kUnsupportedOp if none fits; kInternal if this
-// build registers a name twice.
+// MOTE_CPU_FEATURES is set, `trial` decides where another one would be chosen with kOneStream, kFetchedStream or
+// without them, and with kSme, a unit that cores share; if it has no work, kSme is not used. A new answer is logged
+// (MOTE_LOG=info). For use before a step, not in it. Thread safety: any thread. Errors: kInvalidArgument if MOTE_KERNEL
+// or MOTE_CPU_FEATURES names what does not exist, or MOTE_KERNEL what this CPU cannot run; kUnsupportedOp if none fits;
+// kInternal if this build registers a name twice.
 Result<const Kernel*> select_kernel(std::string_view role, const WeightKind& format, int64_t tokens,
                                     const Trial* trial = nullptr);
 

@@ -35,7 +35,8 @@ constexpr Name kNames[] = {{CpuFeature::kAvx2, "avx2"},
                            {CpuFeature::kDotprod, "dotprod"},
                            {CpuFeature::kI8mm, "i8mm"},
                            {CpuFeature::kSme, "sme"},
-                           {CpuFeature::kOneStream, "onestream"}};
+                           {CpuFeature::kOneStream, "onestream"},
+                           {CpuFeature::kFetchedStream, "fetchedstream"}};
 
 [[maybe_unused]] void add_if(CpuFeatures& features, bool present, CpuFeature feature) {
   if (present) features = features | feature;
@@ -52,7 +53,9 @@ uint64_t saved_states() {
   return (uint64_t{high} << 32) | low;
 }
 
-// AMD's cores have kOneStream: measured on Zen 4 (docs/performance.md).
+// AMD's cores have kOneStream, measured on Zen 4, and since Zen 5 kFetchedStream (docs/performance.md).
+constexpr uint32_t kZen5 = 26;
+uint32_t cpu_family(uint32_t signature) { return (signature >> 8 & 15) + (signature >> 20 & 255); }
 bool is_amd() {
   uint32_t a = 0, name[3] = {};
   return __get_cpuid(0, &a, &name[0], &name[2], &name[1]) != 0 && std::memcmp(name, "AuthenticAMD", sizeof(name)) == 0;
@@ -87,6 +90,7 @@ CpuFeatures detect_cpu_features() {
   CpuFeatures features;
   uint32_t a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0) return features;
+  const uint32_t family = cpu_family(a);
   constexpr uint32_t kOsXsave = 1u << 27, kFma = 1u << 12, kF16c = 1u << 29;
   if ((c & (kOsXsave | kFma | kF16c)) != (kOsXsave | kFma | kF16c)) return features;
   const uint64_t saved = saved_states();
@@ -95,6 +99,7 @@ CpuFeatures detect_cpu_features() {
   const bool avx2 = (b & bit(5)) != 0;
   add_if(features, avx2, CpuFeature::kAvx2);
   add_if(features, avx2 && is_amd(), CpuFeature::kOneStream);
+  add_if(features, avx2 && is_amd() && family >= kZen5, CpuFeature::kFetchedStream);
   constexpr uint64_t kAvx512States = bit(5) | bit(6) | bit(7);
   constexpr uint64_t kFoundation = bit(16) | bit(17) | bit(30) | bit(31);  // f, dq, bw, vl
   const bool avx512 = avx2 && (saved & kAvx512States) == kAvx512States && (b & kFoundation) == kFoundation;

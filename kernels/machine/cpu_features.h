@@ -9,7 +9,7 @@
 
 namespace mote {
 
-// But for kOneStream, one bit for each set of instructions that source files are compiled for (cmake/MoteIsa.cmake).
+// But for the last two, one bit for each set of instructions that source files are compiled for (cmake/MoteIsa.cmake).
 enum class CpuFeature : uint32_t {
   kAvx2 = 1u << 0,        // avx2, fma, f16c
   kAvxVnni = 1u << 1,     // avx_vnni
@@ -20,6 +20,7 @@ enum class CpuFeature : uint32_t {
   kI8mm = 1u << 6,        // i8mm
   kSme = 1u << 7,         // sme, with vectors of 512 bits in its mode
   kOneStream = 1u << 8,   // no instruction: memory is read fastest in one stream of addresses, not in several in turn
+  kFetchedStream = 1u << 9,  // with kOneStream: faster still where instructions fetch the stream ahead
 };
 
 struct CpuFeatures {

@@ -17,21 +17,26 @@ MOTE_INLINE void unpack(Bits bits, const std::byte* tile, int64_t group_size, in
     unpack_digits<kMostBits<Bits>>(tile, group_size, chunk, quads);
 }
 
-// Bytes ahead of a tile that are fetched, 0: none. A single stream is left to the hardware, which fetches it ahead
-// faster than instructions do, but not where a tile takes AVX2 so many instructions that the hardware starts late in
-// each page.
+// How weights are read: in how many streams, and how many bytes ahead of a tile are fetched, 0: none.
+struct Reading {
+  int streams;
+  int64_t ahead;
+};
+constexpr Reading kSideBySide = {kMaxStreams, kFetchAhead};
+// One stream, which instructions fetch ahead or the hardware alone: faster on some CPUs, but not where a tile takes
+// AVX2 so many instructions that the hardware starts late in each page.
+constexpr Reading kFetched = {1, 6144};
 #if defined(__AVX2__) && !defined(__AVX512F__)
-constexpr int64_t kAheadOfOne = 3072;
+constexpr Reading kOneByOne = kFetched;
 #else
-constexpr int64_t kAheadOfOne = 0;
+constexpr Reading kOneByOne = {1, 0};
 #endif
-template <int kStreams> inline constexpr int64_t kAhead = kStreams == 1 ? kAheadOfOne : kFetchAhead;
 
 // kBytes: that many, 0: `bytes`.
-template <int kStreams, int64_t kBytes>
+template <int64_t kAhead, int64_t kBytes>
 MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
-  if constexpr (kAhead<kStreams> == 0) return;
-  tile += kAhead<kStreams>;
+  if constexpr (kAhead == 0) return;
+  tile += kAhead;
   if constexpr (kBytes == 0) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + i);
   } else {
@@ -71,11 +76,12 @@ MOTE_INLINE void for_each_stream(const Function& function) {
   for (int s = 0; s < kStreams; ++s) function(s);
 }
 
-// Blocks [first, first + kStreams) of weights. Every index of a sum is a constant, so that sums stay in registers; not
+// Blocks [first, first + streams) of weights. Every index of a sum is a constant, so that sums stay in registers; not
 // in builds for size where these are too few, or the width has no code of its own.
 // kGroup: 32, the size that models are stored in and that is short enough to be unrolled, or 0 for any.
-template <int kStreams, int kTokens, int kGroup, typename Bits, typename Zeros>
+template <Reading kReading, int kTokens, int kGroup, typename Bits, typename Zeros>
 void stream_few(Bits bits, const TileBlocks& w, int first, const CodeBlock& x, Zeros zeros, float* y, int64_t stride) {
+  constexpr int kStreams = kReading.streams;
   constexpr bool kLoop = kIsSmall && (kTokens > 1 || std::is_same_v<Bits, int>);
   constexpr int64_t kBytes = kGroup == 0 ? 0 : tile_bytes(kMostBits<Bits>, kGroup);
   I32x16 sums[kStreams][kTokens], weight_sums[kStreams];
@@ -90,7 +96,7 @@ void stream_few(Bits bits, const TileBlocks& w, int first, const CodeBlock& x, Z
   const int64_t group_size = kGroup == 0 ? w.group_size : kGroup, bytes = tile_bytes(bits, group_size);
   for (int64_t g = 0; g < w.groups; ++g) {
     for_each_stream<kStreams, kLoop>([&](auto s) MOTE_INLINE_LAMBDA {
-      fetch_tile<kStreams, kBytes>(tiles[s], bytes);
+      fetch_tile<kReading.ahead, kBytes>(tiles[s], bytes);
       add_tile<kTokens>(bits, tiles[s], group_size, x, g, zeros, sums[s], weight_sums[s]);
       tiles[s] += bytes;
     });
@@ -104,22 +110,22 @@ void stream_few(Bits bits, const TileBlocks& w, int first, const CodeBlock& x, Z
   });
 }
 
-template <int kStreams, int kTokens, int kGroup, typename Bits>
+template <Reading kReading, int kTokens, int kGroup, typename Bits>
 void stream_all(Bits bits, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   const bool zeros = has_zeros(x);
-  for (int first = 0; first < w.count; first += kStreams) {
+  for (int first = 0; first < w.count; first += kReading.streams) {
     if constexpr (kIsSmall)  // one loop for activations with zeros and without, which asks for each chunk
-      stream_few<kStreams, kTokens, kGroup>(bits, w, first, x, zeros, y, stride);
+      stream_few<kReading, kTokens, kGroup>(bits, w, first, x, zeros, y, stride);
     else if (zeros)
-      stream_few<kStreams, kTokens, kGroup>(bits, w, first, x, std::true_type(), y, stride);
+      stream_few<kReading, kTokens, kGroup>(bits, w, first, x, std::true_type(), y, stride);
     else
-      stream_few<kStreams, kTokens, kGroup>(bits, w, first, x, std::false_type(), y, stride);
+      stream_few<kReading, kTokens, kGroup>(bits, w, first, x, std::false_type(), y, stride);
   }
 }
 
-template <int kStreams>
+template <Reading kReading>
 void multiply_one(const TileBlocks& w, const CodeBlock* x, int64_t, float* y, int64_t stride, std::byte*) {
-  with_constant<FewWidths>(w.bits, [&](auto bits) { stream_all<kStreams, 1, 0>(bits, w, *x, y, stride); });
+  with_constant<FewWidths>(w.bits, [&](auto bits) { stream_all<kReading, 1, 0>(bits, w, *x, y, stride); });
 }
 
 // kLong: groups of several chunks, between which the totals are kept; or of one, in builds for size.
@@ -167,42 +173,42 @@ void stream_some(Bits bits, const TileBlocks& w, const CodeBlock& x, float* y, i
   for (int64_t g = 0; g < w.groups; ++g) {
     for (int s = 0; s < w.count; ++s) {
       const std::byte* tile = w.blocks[s] + g * bytes;
-      fetch_tile<kMaxStreams, kLong ? 0 : tile_bytes(kMostBits<Bits>, kChunk)>(tile, bytes);
+      fetch_tile<kFetchAhead, kLong ? 0 : tile_bytes(kMostBits<Bits>, kChunk)>(tile, bytes);
       add_tile_to<kLong>(bits, tile, w, x, g, y + 16 * s, stride, zeros, weight_sums[s]);
     }
   }
   finish_rows(w, x, [&](int s) { return weight_sums[s]; }, y, stride);
 }
 
-template <int kStreams, typename Bits>
+template <Reading kReading, typename Bits>
 void multiply_block(Bits bits, const TileBlocks& w, const CodeBlock& x, float* y, int64_t stride) {
   if (w.group_size != kChunk) {
-    return x.count == 1 ? stream_all<kStreams, 1, 0>(bits, w, x, y, stride) : stream_some<true>(bits, w, x, y, stride);
+    return x.count == 1 ? stream_all<kReading, 1, 0>(bits, w, x, y, stride) : stream_some<true>(bits, w, x, y, stride);
   }
   switch (x.count) {
-    case 1: return stream_all<kStreams, 1, kChunk>(bits, w, x, y, stride);
-    case 2: return stream_all<kStreams, 2, kChunk>(bits, w, x, y, stride);
-    case 3: return stream_all<kStreams, 3, kChunk>(bits, w, x, y, stride);
-    case kRegisterTokens: return stream_all<kStreams, kRegisterTokens, kChunk>(bits, w, x, y, stride);
+    case 1: return stream_all<kReading, 1, kChunk>(bits, w, x, y, stride);
+    case 2: return stream_all<kReading, 2, kChunk>(bits, w, x, y, stride);
+    case 3: return stream_all<kReading, 3, kChunk>(bits, w, x, y, stride);
+    case kRegisterTokens: return stream_all<kReading, kRegisterTokens, kChunk>(bits, w, x, y, stride);
     default: return stream_some<kIsSmall>(bits, w, x, y, stride);
   }
 }
 
-template <int kStreams>
+template <Reading kReading>
 void multiply_some(const TileBlocks& w, const CodeBlock* x, int64_t num_blocks, float* y, int64_t stride, std::byte*) {
   for (int64_t b = 0; b < num_blocks; y += x[b].count * stride, ++b) {
     with_constant<AllWidths>(w.bits, [&](auto bits) {
-      if constexpr (is_common(bits)) multiply_block<kStreams>(bits, w, x[b], y, stride);
+      if constexpr (is_common(bits)) multiply_block<kReading>(bits, w, x[b], y, stride);
     });
   }
 }
 
 size_t no_scratch(int64_t) { return 0; }
 
-template <int kStreams>
-constexpr CodeProducts kOne = {CodeLayout::kQuads, no_scratch, multiply_one<kStreams>};
-template <int kStreams>
-constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some<kStreams>};
+template <Reading kReading>
+constexpr CodeProducts kOne = {CodeLayout::kQuads, no_scratch, multiply_one<kReading>};
+template <Reading kReading>
+constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some<kReading>};
 
 [[maybe_unused]] bool takes_common_tiles(const WeightKind& kind) { return takes_tiles(kind) && is_common(kind.bits); }
 
@@ -210,17 +216,26 @@ constexpr CodeProducts kSome = {CodeLayout::kQuads, no_scratch, multiply_some<kS
 
 MOTE_REGISTER_KERNEL(.name = "codes_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
                      .rank = kRank + 2, .max_tokens = 1, .takes = takes_tiles,
-                     .functions = &kOne<(kOneVariant ? 1 : kMaxStreams)>);
+                     .functions = &kOne<(kOneVariant ? kOneByOne : kSideBySide)>);
 #if defined(MOTE_HAS_PRODUCTS)
 MOTE_REGISTER_KERNEL(.name = "codes_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeeds,
                      .rank = kRank + 3, .max_tokens = kTokenBlock, .takes = takes_common_tiles,
-                     .functions = &kSome<kMaxStreams>);
+                     .functions = &kSome<kSideBySide>);
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 4, .max_tokens = 1, .takes = takes_tiles,
-                     .functions = &kOne<1>);
+                     .functions = &kOne<kOneByOne>);
 MOTE_REGISTER_KERNEL(.name = "codes_one_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
                      .needs = kNeeds | CpuFeature::kOneStream, .rank = kRank + 5, .max_tokens = kRegisterTokens,
-                     .takes = takes_common_tiles, .functions = &kSome<1>);
+                     .takes = takes_common_tiles, .functions = &kSome<kOneByOne>);
+#endif
+#if defined(MOTE_HAS_PRODUCTS) && defined(__AVX512F__)
+constexpr CpuFeatures kNeedsFetched = kNeeds | CpuFeature::kOneStream | CpuFeature::kFetchedStream;
+MOTE_REGISTER_KERNEL(.name = "codes_fetched_stream_1_" MOTE_ISA_NAME, .role = CodeProducts::kRole,
+                     .needs = kNeedsFetched, .rank = kRank + 6, .max_tokens = 1, .takes = takes_tiles,
+                     .functions = &kOne<kFetched>);
+MOTE_REGISTER_KERNEL(.name = "codes_fetched_stream_" MOTE_ISA_NAME, .role = CodeProducts::kRole, .needs = kNeedsFetched,
+                     .rank = kRank + 7, .max_tokens = kRegisterTokens, .takes = takes_common_tiles,
+                     .functions = &kSome<kFetched>);
 #endif
 
 }  // namespace MOTE_ISA
