@@ -14,7 +14,7 @@ FILE_IDENTIFIER = b"MOQN"
 
 ValueKind = IntEnum(
     "ValueKind",
-    "activation input output weight constant mask past_keys past_values new_keys new_values",
+    "activation input output weight constant mask past_keys past_values new_keys new_values distances",
     start=0,
 )
 WeightForm = IntEnum("WeightForm", "plain matrix rows blocks lengths", start=0)

@@ -30,17 +30,20 @@ template <typename List> Status check_argument(const char* name, const List& lis
   return {};
 }
 
-// Which of the slots before `first`, and then of the call's own tokens, each token sees.
-void fill_mask(const fb::PartT& part, const fb::ValueT& mask, int64_t first, uint16_t* to) {
-  const uint16_t hidden = float32_to_float16(kHidden);
+// For each token, the slots before `first` and then the call's own tokens: what it adds to their scores, if it sees
+// them (mask), or how far they lie behind it (distances).
+void fill_keys(const fb::PartT& part, const fb::ValueT& value, int64_t first, uint16_t* to) {
+  const bool is_mask = value.kind == fb::ValueKind::mask;
+  const uint16_t hidden = is_mask ? float32_to_float16(kHidden) : uint16_t{0};
   const auto tokens = int64_t{part.tokens}, capacity = int64_t{part.capacity};
-  for (int64_t t = 0; t < tokens; ++t) {
-    const int64_t position = first + t;
-    const auto sees = [&](int64_t other) {
-      return other <= position && (mask.window == 0 || other > position - mask.window);
+  for (int64_t position = first; position < first + tokens; ++position) {
+    const auto number = [&](int64_t other) {
+      const bool sees = other <= position && (value.window == 0 || other > position - value.window);
+      if (!sees) return hidden;
+      return is_mask ? uint16_t{0} : float32_to_float16(static_cast<float>(other - position));
     };
-    for (int64_t slot = 0; slot < capacity; ++slot) *to++ = slot < first && sees(slot) ? 0 : hidden;
-    for (int64_t other = 0; other < tokens; ++other) *to++ = sees(first + other) ? 0 : hidden;
+    for (int64_t slot = 0; slot < capacity; ++slot) *to++ = slot < first ? number(slot) : hidden;
+    for (int64_t other = first; other < first + tokens; ++other) *to++ = number(other);
   }
 }
 
@@ -142,8 +145,8 @@ class SessionDelegate final : public Delegate {
     if (value.kind == fb::ValueKind::past_keys) return {caches_->keys(value.index), count * sizeof(uint16_t)};
     if (value.kind == fb::ValueKind::past_values) return {caches_->values(value.index), count * sizeof(uint16_t)};
     std::vector<uint16_t>& halves = made->emplace_back(count);
-    if (value.kind == fb::ValueKind::mask) {
-      fill_mask(graph.part, value, first, halves.data());
+    if (value.kind != fb::ValueKind::input) {
+      fill_keys(graph.part, value, first, halves.data());
     } else {
       const float* from = call.inputs[static_cast<size_t>(value.index)]->as<float>();
       std::transform(from, from + count, halves.begin(), float32_to_float16);

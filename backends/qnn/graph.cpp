@@ -73,9 +73,8 @@ class Verifier {
       return invalid(
           place, format("words = %g: must be at least 0, and 0 but for activations", static_cast<double>(value.words)));
     MOTE_RETURN_IF_ERROR(check_kind(place, value));
-    const bool is_given = value.kind == fb::ValueKind::input || value.kind == fb::ValueKind::mask ||
-                          value.kind == fb::ValueKind::past_keys || value.kind == fb::ValueKind::past_values;
-    if (is_given) graph_.reads.push_back(index);
+    const bool is_static = value.kind == fb::ValueKind::weight || value.kind == fb::ValueKind::constant;
+    if (!is_static && !is_made_by_node(value.kind)) graph_.reads.push_back(index);
     if (is_made_by_node(value.kind) && value.kind != fb::ValueKind::activation) graph_.writes.push_back(index);
     return {};
   }
@@ -96,8 +95,10 @@ class Verifier {
         return {};
       case fb::ValueKind::weight: return check_weight(place, value);
       case fb::ValueKind::mask:
+      case fb::ValueKind::distances:
         if (value.window < 0 || value.shape != Shape{1, 1, tokens, capacity + tokens})
-          return invalid(place, "a mask must be [1, 1, tokens, capacity + tokens] with a window of at least 0");
+          return invalid(place,
+                         "a mask or distances must be [1, 1, tokens, capacity + tokens] with a window of at least 0");
         return {};
       default: return add_rows(place, value);
     }
@@ -125,8 +126,9 @@ class Verifier {
       else
         std::swap(expected[0], expected[1]);
     }
-    if (expected.empty()) expected = {1};
-    if (value.shape != expected || !std::isfinite(value.offset))
+    const bool has_shape =
+        value.form == fb::WeightForm::plain ? elements(value.shape) == elements(expected) : value.shape == expected;
+    if (!has_shape || !std::isfinite(value.offset))
       return invalid(place, format("shape %s: the weight gives %s", shape_text(value.shape).c_str(),
                                    shape_text(expected).c_str()));
     return {};
@@ -160,7 +162,8 @@ class Verifier {
       }
     }
     bool has_mask = false;
-    for (const auto& value : graph_.part.values) has_mask = has_mask || value->kind == Kind::mask;
+    for (const auto& value : graph_.part.values)
+      has_mask = has_mask || value->kind == Kind::mask || value->kind == Kind::distances;
     const int32_t positions = graph_.part.positions;
     const bool needs_positions = has_mask || !graph_.states.empty();
     if (needs_positions && (positions < 0 || positions > kMaxIndex || arguments_.contains({Kind::input, positions})))

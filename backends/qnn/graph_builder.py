@@ -100,15 +100,15 @@ class GraphBuilder:
     def constants(self, numbers: tuple[float, ...], shape: Shape) -> int:
         return self._once(("constants", numbers, shape), Value(ValueKind.constant, shape, numbers=numbers))
 
-    def plain(self, index: int, offset: float = 0.0) -> int:
-        """A dense weight, or the number that it is."""
+    def plain(self, index: int, offset: float = 0.0, shape: Shape = ()) -> int:
+        """A dense weight, or the number that it is. shape: that its elements get; empty: its own"""
         spec = self.spec(index)
         tensor = self.subgraph.constants.get(spec.sources[0]) if len(spec.sources) == 1 else None
         if tensor is not None and tensor.numel() == 1:
             return self.constant(float(tensor) + offset)
         if spec.bits or spec.dtype not in DENSE or not 1 <= len(spec.shape) <= MAX_RANK:
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
-        return self._weight(index, tuple(spec.shape), WeightForm.plain, offset)
+        return self._weight(index, shape or tuple(spec.shape), WeightForm.plain, offset)
 
     def matrix(self, index: int) -> int:
         """A weight [N, K] as the second operand of a product: signed bytes where its rows are, else float16."""
@@ -135,7 +135,7 @@ class GraphBuilder:
         if entry not in self.weights:
             self.weights.append(entry)
         number = self.weights.index(entry)
-        return self._once(("weight", number, form, offset), Value(ValueKind.weight, shape, number, form, offset))
+        return self._once(("weight", number, form, offset, shape), Value(ValueKind.weight, shape, number, form, offset))
 
     def once(self, value: Value) -> int:
         """A value that the caller gives, such as a mask, the same for all that read it."""
