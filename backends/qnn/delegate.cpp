@@ -14,8 +14,11 @@ constexpr float kHidden = -30000.0f;  // of a score, as float16: its weight is 0
 
 bool is_finite(uint16_t half) { return (half & 0x7c00) != 0x7c00; }
 
-bool has_shape(const Tensor& tensor, const Shape& shape) {
-  bool same = tensor.dtype == DType::kFloat32 && tensor.bits == 0 && tensor.is_contiguous() &&
+DType dtype_of(const fb::ValueT& value) { return value.whole ? DType::kInt64 : DType::kFloat32; }
+
+bool fits(const Tensor& tensor, const fb::ValueT& value) {
+  const Shape& shape = value.shape;
+  bool same = tensor.dtype == dtype_of(value) && tensor.bits == 0 && tensor.is_contiguous() &&
               tensor.rank == static_cast<int>(shape.size());
   for (size_t i = 0; same && i < shape.size(); ++i) same = tensor.sizes[i] == shape[i];
   return same;
@@ -24,8 +27,8 @@ bool has_shape(const Tensor& tensor, const Shape& shape) {
 // The argument of a call that a value is, if it fits.
 template <typename List> Status check_argument(const char* name, const List& list, const fb::ValueT& value) {
   const auto index = static_cast<size_t>(value.index);
-  MOTE_REQUIRE(index < list.size() && has_shape(*list[index], value.shape), Code::kInvalidProgram,
-               "%s[%zu]: must be a contiguous float32 tensor of shape %s", name, index,
+  MOTE_REQUIRE(index < list.size() && fits(*list[index], value), Code::kInvalidProgram,
+               "%s[%zu]: must be a contiguous %s tensor of shape %s", name, index, dtype_name(dtype_of(value)),
                shape_text(value.shape).c_str());
   return {};
 }
@@ -148,8 +151,9 @@ class SessionDelegate final : public Delegate {
     if (value.kind != fb::ValueKind::input) {
       fill_keys(graph.part, value, first, halves.data());
     } else {
-      const float* from = call.inputs[static_cast<size_t>(value.index)]->as<float>();
-      std::transform(from, from + count, halves.begin(), float32_to_float16);
+      const Tensor& from = *call.inputs[static_cast<size_t>(value.index)];
+      for (size_t i = 0; i < count; ++i)
+        halves[i] = float32_to_float16(value.whole ? static_cast<float>(from.as<int64_t>()[i]) : from.as<float>()[i]);
     }
     return {halves.data(), count * sizeof(uint16_t)};
   }
@@ -166,8 +170,12 @@ class SessionDelegate final : public Delegate {
       const size_t count = elements(value.shape);
       MOTE_REQUIRE(std::all_of(halves, halves + count, is_finite), Code::kInternal,
                    "outputs[%d]: QNN gave what is no number", value.index);
-      to_float32(halves, DType::kFloat16, static_cast<int64_t>(count),
-                 call.outputs[static_cast<size_t>(value.index)]->as<float>());
+      const Tensor& to = *call.outputs[static_cast<size_t>(value.index)];
+      if (value.whole)
+        std::transform(halves, halves + count, to.as<int64_t>(),
+                       [](uint16_t half) { return static_cast<int64_t>(float16_to_float32(half)); });
+      else
+        to_float32(halves, DType::kFloat16, static_cast<int64_t>(count), to.as<float>());
     }
     for (const auto& [state, both] : rows)
       caches_->append(state, first, int64_t{graph.part.tokens}, both.first, both.second);

@@ -17,7 +17,7 @@ from .refusals import MAX_CONTEXT_BYTES, MAX_HALF, MAX_RANK, Refusal
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 STATIC = (ValueKind.weight, ValueKind.constant)
 BLOCK_BITS = 4
-BYTES = {WeightForm.rows: 1, WeightForm.blocks: 0.5}  # an element; of the others 2
+BYTES = {WeightForm.rows: 1, WeightForm.codes: 1, WeightForm.blocks: 0.5}  # an element; of the others 2
 Shape = tuple[int, ...]
 
 
@@ -45,10 +45,10 @@ class GraphBuilder:
 
     # Values of the method.
 
-    def shape(self, index: int) -> Shape:
-        """The shape of a float32 activation of the method."""
+    def shape(self, index: int, dtype: torch.dtype = torch.float32) -> Shape:
+        """The shape of an activation of the method."""
         value = self.method.values[index]
-        if value.dtype != torch.float32:
+        if value.dtype != dtype:
             raise Refusal.DTYPE.of(dtype=_name(value.dtype))
         if any(size.tokens for size in value.shape):
             raise Refusal.LENGTH.of()
@@ -62,10 +62,11 @@ class GraphBuilder:
             raise Refusal.COMPUTED_WEIGHT.of()
         return self.subgraph.weights[value.weight]
 
-    def activation(self, index: int) -> int:
+    def activation(self, index: int, dtype: torch.dtype = torch.float32) -> int:
+        """dtype: float32, or int64 of small numbers, which are float16 in the part"""
         if index not in self._of and index in self.method.inputs:
-            argument = self.method.inputs.index(index)
-            self._of[index] = self._add(Value(ValueKind.input, self.shape(index), argument))
+            argument, shape = self.method.inputs.index(index), self.shape(index, dtype)
+            self._of[index] = self._add(Value(ValueKind.input, shape, argument, whole=dtype == torch.int64))
         if index not in self._of:
             raise Refusal.WEIGHT_OPERAND.of()
         return self._of[index]
@@ -74,9 +75,9 @@ class GraphBuilder:
         """An activation, a dense weight or a constant."""
         return self.plain(index) if self.method.values[index].kind == "weight" else self.activation(index)
 
-    def give(self, index: int, value: int) -> None:
+    def give(self, index: int, value: int, dtype: torch.dtype = torch.float32) -> None:
         """Says what a value of the method is: its elements in order."""
-        shape = self.shape(index)
+        shape = self.shape(index, dtype)
         if math.prod(shape) != math.prod(self.shape_of(value)):
             raise Refusal.SHAPE.of()
         self._of[index] = self.reshape(value, shape)
@@ -117,11 +118,23 @@ class GraphBuilder:
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
         if spec.scales is not None:
             raise Refusal.HALF_SCALES.of()
-        fits_bytes = spec.bits and (spec.bits <= 4 or spec.per_channel)
-        form = WeightForm.rows if fits_bytes else WeightForm.matrix
+        form = WeightForm.rows if fits_bytes(spec) else WeightForm.matrix
         if spec.bits == BLOCK_BITS and not spec.signed:
             form = WeightForm.blocks
         return self._weight(index, tuple(reversed(spec.shape)), form)
+
+    def stack(self, index: int) -> tuple[int, int]:
+        """A weight [E, N, K] whose matrices are gathered, and what the columns of these are multiplied with, or -1."""
+        spec = self.spec(index)
+        if len(spec.shape) != 3 or (not spec.bits and spec.dtype not in DENSE):
+            raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
+        if spec.scales is not None:
+            raise Refusal.HALF_SCALES.of()
+        count, n, k = spec.shape
+        if not fits_bytes(spec):
+            return self._weight(index, (count, k, n), WeightForm.stack), -1
+        codes = self._weight(index, (count, k, n), WeightForm.codes)
+        return codes, self._weight(index, (count, 1, n), WeightForm.code_scales)
 
     def lengths(self, index: int) -> int:
         """The lengths of the rows of a weight [N, K]: what its blocks leave out."""
@@ -182,6 +195,13 @@ class GraphBuilder:
         self.part.values[value].words = largest
         return value
 
+    def largest(self, op: Op, x: int, count: int) -> int:
+        """top_values or top_places"""
+        return self.node(op, (x,), (*self.shape_of(x)[:-1], count), end=count)
+
+    def gather(self, weight: int, place: int) -> int:
+        return self.node(Op.gather, (weight, place), (1, *self.shape_of(weight)[1:]))
+
     def reshape(self, x: int, shape: Shape) -> int:
         return x if self.shape_of(x) == tuple(shape) else self.node(Op.reshape, (x,), tuple(shape))
 
@@ -215,11 +235,17 @@ class GraphBuilder:
             raise Refusal.OUTPUT_TWICE.of()
         for number, index in enumerate(outputs):
             self.written(ValueKind.output, number, self.activation(index))
+            self.part.values[-1].whole = self.method.values[index].dtype == torch.int64
         if self._bytes > MAX_CONTEXT_BYTES:
             raise Refusal.CONTEXT.of(gigabytes=f"{self._bytes / (1 << 30):.1f}")
         if not any(value.kind is ValueKind.past_keys for value in self.part.values):
             self.part.capacity = 0
         return Blob(self.part.build(), tuple(self.weights))
+
+
+def fits_bytes(spec: WeightSpec) -> bool:
+    """Whether rows are signed bytes with one scale."""
+    return bool(spec.bits) and (spec.bits <= BLOCK_BITS or spec.per_channel)
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:

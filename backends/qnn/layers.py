@@ -7,7 +7,7 @@ import math
 from llm_export.program.instructions import Instruction, number, optional
 
 from .blob import Op, Value, ValueKind
-from .elements import gate
+from .elements import gate, softcapped
 from .graph_builder import GraphBuilder, integers
 from .refusals import Refusal
 from .registry import op
@@ -136,8 +136,7 @@ def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     q = graph.reshape(graph.scaled(q, number(instruction, "scale")), (1, groups, heads // groups * tokens, width))
     scores = graph.reshape(graph.matmul(q, keys, transposed=True), (1, heads, tokens, total))
     softcap = number(instruction, "softcap")
-    if softcap:
-        scores = graph.scaled(graph.unary(Op.tanh, graph.scaled(scores, 1 / softcap)), softcap)
+    scores = softcapped(graph, scores, softcap) if softcap else scores
     mask = graph.once(Value(ValueKind.mask, (1, 1, tokens, total), window=window))
     slopes, sinks = optional(instruction, 5), optional(instruction, 4)
     if slopes >= 0:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llm_export.partition.backend import Backend, Blob, Subgraph
 from llm_export.program.specs import StateSpec
 
-from . import elements, layers  # noqa: F401  register their ops
+from . import elements, experts, layers  # noqa: F401  register their ops
 from .graph_builder import GraphBuilder
 from .refusals import Refusal
 from .registry import OPS

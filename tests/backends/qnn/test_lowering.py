@@ -19,7 +19,19 @@ from backends.qnn.refusals import Refusal
 from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Instruction, LoweredMethod, Value
 from llm_export.program.specs import StateSpec, TileScales, WeightSpec
-from tests.backends.parts import ROOT, Part, T, Typed, assert_near, dims, linear_attributes, numbers, quantised, random
+from tests.backends.parts import (
+    ROOT,
+    Part,
+    Stack,
+    T,
+    Typed,
+    assert_near,
+    dims,
+    linear_attributes,
+    numbers,
+    quantised,
+    random,
+)  # fmt: skip
 
 mote = torch.ops.mote
 TOLERANCE = 3e-3  # of float16, whose sums are float16 too
@@ -103,6 +115,31 @@ def attention_case(sinks=None, slopes=None, window: int = 0):
     return attention([sinks, slopes, None, None], window=window), expected
 
 
+def stack(*sizes: int, bits: int = 4) -> Stack:
+    return Stack(quantised(random(*sizes, seed=expert), bits, 32) for expert in range(4))
+
+
+def experts_case(tokens: int, gate_up, down, biases=(None, None), function: str = "silu", **attributes):
+    words = {"layout": "concatenated", "limit": 0.0, "alpha": 0.0, "gate_softcap": 0.0, "up_softcap": 0.0, **attributes}
+    operands = [(tokens, 64), Typed((tokens, 2), torch.int64), (tokens, 2), gate_up, down, *biases]
+    in_file = {name: numbers(value) if isinstance(value, float) else value for name, value in words.items()}
+    part = Part("mote.moe_experts", operands, (tokens, 64), {"activations": "float", "function": function, **in_file})
+    stacks = [each.dequantize() if isinstance(each, Stack) else each for each in (gate_up, down)]
+    return part, lambda x, indices, weights: mote.moe_experts(
+        x, indices, weights, *stacks, *biases, function=function, **words
+    )
+
+
+GPT_OSS = {"layout": "interleaved", "limit": 7.0, "alpha": 1.702, "biases": (random(4, 192), random(4, 64))}
+
+
+def top_case(width: int, count: int):
+    """Of numbers that are apart, as float16 may not tell others."""
+    attributes = {"k": dims(count), "dim": dims(1), "largest": dims(1)}
+    part = Part("aten.topk", [(3, width)], [(3, count), Typed((3, count), torch.int64)], attributes)
+    return part, lambda x: tuple(x.topk(count))
+
+
 # name: a part, and what PyTorch gives for its inputs
 CASES = {
     **{name: (Part(f"aten.{name}", [X], X), function) for name, function in UNARY.items()},
@@ -152,6 +189,16 @@ CASES = {
         for layout in ("half", "half_flipped", "interleaved")
         for rotated in (24, 32)
     },
+    "sum": (Part("aten.sum", [X], (1, 7), {"dims": dims(-1), "keepdim": dims(0)}), lambda x: x.sum(-1)),
+    "topk": top_case(60, 4),
+    "moe_experts, one token": experts_case(1, stack(192, 64), stack(64, 96)),
+    "moe_experts": experts_case(2, stack(192, 64), stack(64, 96), function="gelu_tanh"),
+    "moe_experts of gpt_oss": experts_case(2, stack(192, 64), stack(64, 96), **GPT_OSS),
+    "moe_experts with softcaps": experts_case(
+        2, stack(192, 64), stack(64, 96, bits=3), gate_softcap=2.0, up_softcap=3.0
+    ),
+    "moe_experts float": experts_case(2, random(4, 96, 64), random(4, 64, 96), layout="single"),
+    "moe_experts 8 bits": experts_case(1, stack(192, 64, bits=8), stack(64, 96, bits=8)),
     "attention": attention_case(),
     "attention window": attention_case(window=3),
     "attention sinks": attention_case(sinks=random(3)),
@@ -176,7 +223,9 @@ def test_op(name, qnn):
         inputs[-1] = inputs[-1].abs() + 0.5
     # Inputs reach the device as float16, so that much is not the op's.
     inputs = [x.half().float() if x.is_floating_point() else x for x in inputs]
-    assert_near(part.run(QnnBackend(16), method.max_tokens, inputs), expected(*inputs), TOLERANCE)
+    given_out, wanted = part.run_all(QnnBackend(16), method.max_tokens if method.is_fixed else 1, inputs), expected(*inputs)
+    for got, want in zip(given_out, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        assert_near(got, want, TOLERANCE)
 
 
 def test_every_op_has_a_case():
@@ -238,6 +287,11 @@ REFUSED = [
     ("a state of kind recurrent, or with sink positions",
      attention(state=StateSpec("s", "recurrent", 0, 0, 0, 0, 0, (1, 2)))),
     ("positions that the part computes", tied_positions()),
+    ("rows of 4096: float16 counts to 2048", top_case(4096, 2)[0]),
+    ("the smallest elements", Part("aten.topk", [X[1:]], [(7, 2), Typed((7, 2), torch.int64)],
+                                   {"k": dims(2), "dim": dims(1), "largest": dims(0)})),
+    ("64 experts of which a token chooses 2: calls of several tokens compute all of at most 8 for each chosen",
+     experts_case(2, random(64, 2, 64), random(64, 64, 1))[0]),
     ("attention with chosen keys", attention(inputs=[Typed((1, 7, 1, 2), torch.int64), None])),
     ("attention with chunked", attention(chunked=1)),
 ]  # fmt: skip

@@ -30,12 +30,13 @@ def export(name: str, folder: Path, recipe: str = "4w", slots: int = SLOTS) -> P
 
 
 # Norms of queries and keys; softcaps and windows; windows; a product for queries, keys and values; gates of other
-# functions; rotary embeddings of pairs and of a part of a head; layer norms; squares; slopes.
+# functions; rotary embeddings of pairs and of a part of a head; layer norms; squares; slopes;
+# experts; experts and sinks.
 @pytest.mark.parametrize(
     ("name", "recipe"),
     [("llama", "none"), ("llama", "4w"), ("llama", "8w"), ("qwen3", "4w"), ("gemma2", "4w"), ("mistral", "4w"),
      ("phi3", "4w"), ("olmo2", "none"), ("glm4", "4w"), ("gpt_neox", "4w"), ("cohere2", "8w"), ("arcee", "4w"),
-     ("bloom", "4w"), ("falcon-alibi", "none")],
+     ("bloom", "4w"), ("falcon-alibi", "none"), ("mixtral", "4w"), ("qwen3_moe", "8w"), ("gpt_oss", "4w")],
 )  # fmt: skip
 def test_the_same_logits_as_on_the_cpu(name, recipe, tmp_path, qnn):
     path = export(name, tmp_path, recipe)
