@@ -57,6 +57,7 @@ class Part:
     tokens: int
     capacity: int = 0
     positions: int = -1
+    context_bytes: int = 0
     values: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
 
@@ -65,12 +66,13 @@ class Part:
         builder = flatbuffers.Builder(1 << 12)
         values = offsets(builder, [_value(builder, value) for value in self.values])
         nodes = offsets(builder, [_node(builder, node) for node in self.nodes])
-        builder.StartObject(5)
+        builder.StartObject(6)
         builder.PrependUint32Slot(0, self.tokens, 0)
         builder.PrependUint32Slot(1, self.capacity, 0)
         builder.PrependInt32Slot(2, self.positions, -1)
         builder.PrependUOffsetTRelativeSlot(3, values, 0)
         builder.PrependUOffsetTRelativeSlot(4, nodes, 0)
+        builder.PrependUint64Slot(5, self.context_bytes, 0)
         builder.Finish(builder.EndObject(), file_identifier=FILE_IDENTIFIER)
         return bytes(builder.Output())
 

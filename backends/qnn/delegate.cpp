@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/crc32.h"
-#include "base/log.h"
 #include "kernels/support/float_bits.h"
 
 namespace mote::qnn {
@@ -137,7 +135,7 @@ class SessionDelegate final : public Delegate {
       std::vector<uint16_t>& made = memory->made.emplace_back(elements(graph.value(index).shape));
       buffers.push_back({made.data(), made.size() * sizeof(uint16_t)});
     }
-    MOTE_RETURN_IF_ERROR(program_->context().execute(part, buffers, memory));
+    MOTE_RETURN_IF_ERROR(program_->contexts().execute(part, buffers, memory));
     return take(graph, call, first, std::span(buffers).subspan(graph.reads.size()));
   }
 
@@ -186,33 +184,6 @@ class SessionDelegate final : public Delegate {
   std::shared_ptr<Caches> caches_;  // which a call that hangs goes on reading
 };
 
-// Where what is compiled is kept, and for what.
-KeptFile context_of(const Library& library, const DelegateSource& source) {
-  KeptFile kept;
-  if (!source.cache_prefix.empty())
-    kept.path = source.cache_prefix + format(".qnn-context-%08x", crc32(std::as_bytes(std::span(source.target))));
-  kept.identity = "qnn context 1; " + library.build +
-                  format("; %08x %llu", source.program_crc32, static_cast<unsigned long long>(source.file_bytes));
-  kept.also_trusted = source.file_owner;
-  return kept;
-}
-
-Result<std::shared_ptr<Context>> context_for(const Library& library, const Parts& parts, const DelegateSource& source) {
-  const KeptFile kept = context_of(library, source);
-  if (!kept.path.empty()) {
-    Result<std::shared_ptr<Context>> read = Context::read(library, parts.graphs, kept);
-    if (read.ok()) return read;
-    MOTE_LOG_LINE(kInfo, "qnn: compiling: %s", read.status().message().c_str());
-  }
-  MOTE_ASSIGN(std::shared_ptr<Context> made, Context::compile(library, parts.graphs, source));
-  if (source.check_unchanged) MOTE_RETURN_IF_ERROR(source.check_unchanged());  // before what was compiled is kept
-  if (!kept.path.empty()) {
-    const Status written = made->write(kept);
-    if (!written.ok()) MOTE_LOG_LINE(kInfo, "qnn: what was compiled is not kept: %s", written.message().c_str());
-  }
-  return made;
-}
-
 }  // namespace
 
 Result<Parts> Parts::verify(const DelegateSource& source) {
@@ -234,7 +205,7 @@ Result<std::shared_ptr<const Program>> Program::load(const Library& library, con
   std::shared_ptr<Program> program(new Program);
   program->parts_ = std::move(parts);
   for (const DelegatePart& part : source.parts) program->places_.push_back(part.place);
-  MOTE_ASSIGN(program->context_, context_for(library, program->parts_, source));
+  MOTE_ASSIGN(program->contexts_, Contexts::load(library, program->parts_.graphs, source));
   return std::shared_ptr<const Program>(std::move(program));
 }
 

@@ -41,6 +41,10 @@ class Verifier {
                                 part.nodes.size(), kMaxValues));
     if (part.tokens < 1 || part.tokens > kMaxPartTokens)
       return invalid("tokens", format("%u: must be 1..%u", part.tokens, kMaxPartTokens));
+    if (part.context_bytes < 1 || part.context_bytes > kMaxContextBytes)
+      return invalid("context_bytes",
+                     format("%llu: must be 1..%llu", static_cast<unsigned long long>(part.context_bytes),
+                            static_cast<unsigned long long>(kMaxContextBytes)));
     if (part.capacity > kMaxCapacity) return invalid("capacity", format("%u: at most %u", part.capacity, kMaxCapacity));
     for (uint32_t i = 0; i < part.values.size(); ++i) MOTE_RETURN_IF_ERROR(add_value(i));
     MOTE_RETURN_IF_ERROR(check_states());

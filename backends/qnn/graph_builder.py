@@ -31,13 +31,13 @@ def integers(instruction: Instruction, name: str) -> list[int]:
 class GraphBuilder:
     """Values of the method become values of the part when they are first read or written.
 
-    capacity: positions of which caches hold rows
+    capacity: positions of which caches hold rows   context_bytes: that weights of a context may take
     """
 
-    def __init__(self, subgraph: Subgraph, capacity: int):
+    def __init__(self, subgraph: Subgraph, capacity: int, context_bytes: int = MAX_CONTEXT_BYTES):
         self.subgraph = subgraph
         self.method = subgraph.method
-        self.part = Part(self.method.max_tokens if self.method.is_fixed else 1, capacity)
+        self.part = Part(self.method.max_tokens if self.method.is_fixed else 1, capacity, context_bytes=context_bytes)
         self.weights: list[int] = []  # of the program's table, in the order of the blob's references
         self._of: dict[int, int] = {}  # values of the method that are there
         self._kept: dict[tuple, int] = {}  # values that are made once
@@ -113,28 +113,24 @@ class GraphBuilder:
 
     def matrix(self, index: int) -> int:
         """A weight [N, K] as the second operand of a product: signed bytes where its rows are, else float16."""
-        spec = self.spec(index)
-        if len(spec.shape) != 2 or (not spec.bits and spec.dtype not in DENSE):
-            raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
-        if spec.scales is not None:
-            raise Refusal.HALF_SCALES.of()
-        form = WeightForm.rows if fits_bytes(spec) else WeightForm.matrix
-        if spec.bits == BLOCK_BITS and not spec.signed:
-            form = WeightForm.blocks
-        return self._weight(index, tuple(reversed(spec.shape)), form)
+        spec = self._matrices(index, 2)
+        return self._weight(index, tuple(reversed(spec.shape)), form_of(spec))
 
     def stack(self, index: int) -> tuple[int, int]:
         """A weight [E, N, K] whose matrices are gathered, and what the columns of these are multiplied with, or -1."""
+        spec = self._matrices(index, 3)
+        count, n, k = spec.shape
+        matrices = self._weight(index, (count, k, n), form_of(spec))
+        has_scales = form_of(spec) is WeightForm.codes
+        return matrices, self._weight(index, (count, 1, n), WeightForm.code_scales) if has_scales else -1
+
+    def _matrices(self, index: int, rank: int) -> WeightSpec:
         spec = self.spec(index)
-        if len(spec.shape) != 3 or (not spec.bits and spec.dtype not in DENSE):
+        if len(spec.shape) != rank or (not spec.bits and spec.dtype not in DENSE):
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
         if spec.scales is not None:
             raise Refusal.HALF_SCALES.of()
-        count, n, k = spec.shape
-        if not fits_bytes(spec):
-            return self._weight(index, (count, k, n), WeightForm.stack), -1
-        codes = self._weight(index, (count, k, n), WeightForm.codes)
-        return codes, self._weight(index, (count, 1, n), WeightForm.code_scales)
+        return spec
 
     def lengths(self, index: int) -> int:
         """The lengths of the rows of a weight [N, K]: what its blocks leave out."""
@@ -236,16 +232,28 @@ class GraphBuilder:
         for number, index in enumerate(outputs):
             self.written(ValueKind.output, number, self.activation(index))
             self.part.values[-1].whole = self.method.values[index].dtype == torch.int64
-        if self._bytes > MAX_CONTEXT_BYTES:
-            raise Refusal.CONTEXT.of(gigabytes=f"{self._bytes / (1 << 30):.1f}")
+        if self._bytes > self.part.context_bytes:
+            most = self.part.context_bytes / (1 << 30)
+            raise Refusal.CONTEXT.of(gigabytes=f"{self._bytes / (1 << 30):.1f}", most=f"{most:g}")
         if not any(value.kind is ValueKind.past_keys for value in self.part.values):
             self.part.capacity = 0
         return Blob(self.part.build(), tuple(self.weights))
 
 
-def fits_bytes(spec: WeightSpec) -> bool:
-    """Whether rows are signed bytes with one scale."""
-    return bool(spec.bits) and (spec.bits <= BLOCK_BITS or spec.per_channel)
+def form_of(spec: WeightSpec) -> WeightForm:
+    """That matrices are stored in."""
+    is_stack = len(spec.shape) == 3
+    if spec.bits == BLOCK_BITS and not spec.signed and not is_stack:
+        return WeightForm.blocks
+    fits_bytes = spec.bits and (spec.bits <= BLOCK_BITS or spec.per_channel)
+    if is_stack:
+        return WeightForm.codes if fits_bytes else WeightForm.stack
+    return WeightForm.rows if fits_bytes else WeightForm.matrix
+
+
+def bytes_of(spec: WeightSpec) -> int:
+    """What a weight takes in a context, with scales or lengths of its rows."""
+    return int(math.prod(spec.shape) * BYTES.get(form_of(spec), 2)) + 2 * math.prod(spec.shape[:-1])
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:

@@ -22,7 +22,7 @@ class Refusal(Reason):
     WEIGHT_OPERAND = "a weight where an activation is needed"
     WEIGHT_FORM = "a weight of dtype {dtype} and rank {rank}"
     HALF_SCALES = "a weight with float16 scales"
-    CONTEXT = f"weights of {{gigabytes}} GB in one part: a context holds {MAX_CONTEXT_BYTES >> 30}"
+    CONTEXT = "weights of {gigabytes} GB in one part: a context holds {most}"
     ROUNDED = "inputs that are rounded to int8"
     FUNCTION = "function {function}"
     CONSTANTS = "two constants"

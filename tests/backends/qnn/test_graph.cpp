@@ -56,6 +56,7 @@ Bytes sound_blob() {
   Builder graph;
   graph.part().tokens = kTokens;
   graph.part().capacity = kCapacity;
+  graph.part().context_bytes = 1 << 20;
   graph.part().positions = 1;
   const Shape rows = {1, 1, kTokens, kWidth}, all = {1, 1, kCapacity + kTokens, kWidth};
   const Shape square = {1, 1, kTokens, kCapacity + kTokens};

@@ -223,8 +223,9 @@ def test_op(name, qnn):
         inputs[-1] = inputs[-1].abs() + 0.5
     # Inputs reach the device as float16, so that much is not the op's.
     inputs = [x.half().float() if x.is_floating_point() else x for x in inputs]
-    given_out, wanted = part.run_all(QnnBackend(16), method.max_tokens if method.is_fixed else 1, inputs), expected(*inputs)
-    for got, want in zip(given_out, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+    outputs = part.run_all(QnnBackend(16), method.max_tokens if method.is_fixed else 1, inputs)
+    wanted = expected(*inputs)
+    for got, want in zip(outputs, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
         assert_near(got, want, TOLERANCE)
 
 
@@ -355,6 +356,8 @@ def test_weights_keep_their_bits_or_become_bytes():
 def test_slots_and_lengths_that_cannot_be():
     with pytest.raises(ValueError, match="context_length = 0: must be at least 1"):
         QnnBackend(0)
+    with pytest.raises(ValueError, match="context_bytes = 0: must be 1 to 4294967296"):
+        QnnBackend(context_bytes=0)
     assert QnnBackend(64).counts_for(4096, ()) == (32,)
     assert QnnBackend(16).counts_for(4096, ()) == (16,)
 
