@@ -55,9 +55,10 @@ Status Context::call(std::chrono::nanoseconds patience, const char* what, std::f
       return qnn_status(work(), what);
     };
     if (const std::optional<Status> ended = proof::within(patience, run)) return *ended;
-    hangs_ = true;
   }
-  return {Code::kInternal, format("QNN did not answer when it was to %s", what)};
+  const std::string reason = format("QNN did not answer when it was to %s", what);
+  if (!hangs_.exchange(true)) lost_(reason);
+  return {Code::kInternal, reason};
 }
 
 Context::Compiled& Context::declare(const Graph& graph) {
@@ -68,8 +69,8 @@ Context::Compiled& Context::declare(const Graph& graph) {
 }
 
 Result<std::shared_ptr<Context>> Context::compile(const Library& library, std::span<const ContextPart> parts,
-                                                  const std::function<Status(size_t)>& begun) {
-  const std::shared_ptr<Context> made(new Context(library));
+                                                  const std::function<Status(size_t)>& begun, const Lost& lost) {
+  const std::shared_ptr<Context> made(new Context(library, lost));
   MOTE_RETURN_IF_ERROR(at_place(parts.front().part->place, check_size(parts, &made->bytes_)));
   CustomConfig custom{kContextSharesWeights, {kShares, kShares}};
   const Config config{0, &custom};
@@ -121,9 +122,9 @@ Status Context::write(const KeptFile& kept) const {
 }
 
 Result<std::shared_ptr<Context>> Context::read(const Library& library, std::span<const ContextPart> parts,
-                                               const KeptFile& kept) {
+                                               const KeptFile& kept, const Lost& lost) {
   const Functions& f = library.functions;
-  const std::shared_ptr<Context> made(new Context(library));
+  const std::shared_ptr<Context> made(new Context(library, lost));
   MOTE_ASSIGN(made->binary_, kept.read(2 * kMaxContextBytes));
   const std::span<const std::byte> bytes(made->binary_);
   size_t num_ids = 0;

@@ -50,13 +50,13 @@ KeptFile kept_context(const Library& library, const DelegateSource& source, size
 
 Result<std::shared_ptr<Context>> context_for(const Library& library, std::span<const ContextPart> parts,
                                              const DelegateSource& source, const KeptFile& kept,
-                                             const std::function<Status(size_t)>& begun) {
+                                             const std::function<Status(size_t)>& begun, const Lost& lost) {
   if (!kept.path.empty()) {
-    Result<std::shared_ptr<Context>> read = Context::read(library, parts, kept);
+    Result<std::shared_ptr<Context>> read = Context::read(library, parts, kept, lost);
     if (read.ok()) return read;
     MOTE_LOG_LINE(kInfo, "qnn: compiling: %s", read.status().message().c_str());
   }
-  MOTE_ASSIGN(std::shared_ptr<Context> made, Context::compile(library, parts, begun));
+  MOTE_ASSIGN(std::shared_ptr<Context> made, Context::compile(library, parts, begun, lost));
   if (source.check_unchanged) MOTE_RETURN_IF_ERROR(source.check_unchanged());  // before what was compiled is kept
   if (!kept.path.empty()) {
     const Status written = made->write(kept);
@@ -85,7 +85,7 @@ std::vector<std::vector<size_t>> contexts_of(std::span<const ContextPart> parts)
 }
 
 Result<std::shared_ptr<Contexts>> Contexts::load(const Library& library, std::span<const Graph> graphs,
-                                                 const DelegateSource& source) {
+                                                 const DelegateSource& source, const Lost& lost) {
   std::vector<ContextPart> parts;
   for (size_t i = 0; i < graphs.size(); ++i) parts.push_back({&graphs[i], &source.parts[i]});
   const std::vector<std::vector<size_t>> division = contexts_of(parts);
@@ -102,7 +102,7 @@ Result<std::shared_ptr<Contexts>> Contexts::load(const Library& library, std::sp
       return report(source.progress, static_cast<double>(done + graph) / static_cast<double>(parts.size()));
     };
     const KeptFile kept = kept_context(library, source, context, division.size());
-    MOTE_ASSIGN(made->contexts_.emplace_back(), context_for(library, own, source, kept, begun));
+    MOTE_ASSIGN(made->contexts_.emplace_back(), context_for(library, own, source, kept, begun, lost));
     done += own.size();
   }
   return made;

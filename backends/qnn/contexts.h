@@ -17,7 +17,7 @@ class Contexts {
  public:
   // Reads what earlier loads kept, compiles what is not there, and keeps that. Errors: as Context.compile.
   static Result<std::shared_ptr<Contexts>> load(const Library& library, std::span<const Graph> graphs,
-                                                const DelegateSource& source);
+                                                const DelegateSource& source, const Lost& lost);
 
   // As Context.execute.
   Status execute(size_t part, std::vector<Buffer> buffers, std::shared_ptr<const void> memory);

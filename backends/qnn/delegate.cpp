@@ -200,12 +200,12 @@ Result<Parts> Parts::verify(const DelegateSource& source) {
   return parts;
 }
 
-Result<std::shared_ptr<const Program>> Program::load(const Library& library, const DelegateSource& source,
-                                                     Parts parts) {
+Result<std::shared_ptr<const Program>> Program::load(const Library& library, const DelegateSource& source, Parts parts,
+                                                     const Lost& lost) {
   std::shared_ptr<Program> program(new Program);
   program->parts_ = std::move(parts);
   for (const DelegatePart& part : source.parts) program->places_.push_back(part.place);
-  MOTE_ASSIGN(program->contexts_, Contexts::load(library, program->parts_.graphs, source));
+  MOTE_ASSIGN(program->contexts_, Contexts::load(library, program->parts_.graphs, source, lost));
   return std::shared_ptr<const Program>(std::move(program));
 }
 

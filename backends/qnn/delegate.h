@@ -21,7 +21,8 @@ struct Parts {
 class Program : public DelegateProgram, public std::enable_shared_from_this<Program> {
  public:
   // Errors: as Backend.load.
-  static Result<std::shared_ptr<const Program>> load(const Library& library, const DelegateSource& source, Parts parts);
+  static Result<std::shared_ptr<const Program>> load(const Library& library, const DelegateSource& source, Parts parts,
+                                                     const Lost& lost);
 
   Result<std::unique_ptr<Delegate>> open(const DelegateOptions& options) const override;
   bool has_state() const override { return !parts_.states.empty(); }
