@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kPlaces = 8;  // of calls that make a graph, which are hundreds
-constexpr int64_t kHangs = 16;  // of so many that could hang, one does: each takes a second
+constexpr int64_t kPlaces = 8;   // of calls that make a graph, which are hundreds
+constexpr int64_t kHangs = 256;  // of so many that could hang, one does: each takes as long as calls are waited for
 
 // What a process of its own says.
 std::string in_child(const std::function<std::string()>& work, const std::string& place) {
@@ -46,7 +46,7 @@ class Faults {
   Faults(std::string path, const std::string& libraries, int64_t most) : path_(std::move(path)), most_(most) {
     ::setenv("MOTE_QNN_LIBRARIES", libraries.c_str(), 1);
     ::setenv("MOTE_TEST_QNN_LIBRARY", "interpreter", 1);
-    ::setenv("MOTE_QNN_PATIENCE", "1", 1);
+    ::setenv("MOTE_QNN_PATIENCE", "5", 0);
     libraries_ = libraries;
   }
 
