@@ -50,6 +50,18 @@ Bytes pack(const fb::PartT& part) {
   return {data, data + builder.GetSize()};
 }
 
+// The matrix of an expert out of a stack, and the places of the best of rows.
+void add_experts(Builder& graph, uint32_t rows, const Shape& square) {
+  using Kind = fb::ValueKind;
+  const uint32_t place = graph.value(Kind::input, {1}, 4), codes = graph.value(Kind::weight, {2, kTiled, 16}, 3),
+                 places = graph.value(Kind::output, {kTokens, 2}, 2);
+  (void)graph.value(Kind::distances, square);
+  graph.part().values[codes]->form = fb::WeightForm::codes;
+  graph.part().values[place]->whole = graph.part().values[places]->whole = true;
+  graph.node(fb::Op::top_places, {rows}, places).end = 2;
+  graph.node(fb::Op::gather, {codes, place}, graph.value(Kind::output, {1, kTiled, 16}, 3));
+}
+
 // A norm, a product, one of words, attention of one head over a state, and a matrix out of a stack.
 Bytes sound_blob() {
   using Kind = fb::ValueKind;
@@ -108,13 +120,7 @@ Bytes sound_blob() {
   graph.node(fb::Op::matmul, {words, blocks}, sums);
   graph.node(fb::Op::dequantize, {sums}, halves);
   graph.node(fb::Op::multiply, {halves, lengths}, graph.value(Kind::output, {kTokens, 16}, 1));
-  const uint32_t place = graph.value(Kind::input, {1}, 4), codes = graph.value(Kind::weight, {2, kTiled, 16}, 3),
-                 places = graph.value(Kind::output, {kTokens, 2}, 2);
-  (void)graph.value(Kind::distances, square);
-  graph.part().values[codes]->form = fb::WeightForm::codes;
-  graph.part().values[place]->whole = graph.part().values[places]->whole = true;
-  graph.node(fb::Op::top_places, {y}, places).end = 2;
-  graph.node(fb::Op::gather, {codes, place}, graph.value(Kind::output, {1, kTiled, 16}, 3));
+  add_experts(graph, y, square);
   return pack(graph.part());
 }
 
