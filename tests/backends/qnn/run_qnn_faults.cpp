@@ -46,7 +46,7 @@ class Faults {
   Faults(std::string path, const std::string& libraries, int64_t most) : path_(std::move(path)), most_(most) {
     ::setenv("MOTE_QNN_LIBRARIES", libraries.c_str(), 1);
     ::setenv("MOTE_TEST_QNN_LIBRARY", "interpreter", 1);
-    ::setenv("MOTE_QNN_PATIENCE", "5", 0);
+    ::setenv("MOTE_QNN_PATIENCE", "20", 0);
     libraries_ = libraries;
   }
 
