@@ -149,7 +149,7 @@ test-backends: $(STAMPS)/test-packages out/demo.mote
 test-qnn: $(STAMPS)/test-packages out/demo.mote
 	@test -n "$$MOTE_QNN_LIBRARIES" -o "$$MOTE_QNN_LICENCE" = accepted || { echo "MOTE_QNN_LICENCE: must be 'accepted', once you have accepted the licence of Qualcomm's onnxruntime-qnn"; exit 1; }
 	@test -n "$$MOTE_QNN_LIBRARIES" || $(PIP) install --no-deps onnxruntime-qnn==2.7.0
-	$(BIN)/cmake --build build/dev --parallel $(JOBS) --target test_qnn run_part run_session run_asset_choice qnn_faulty
+	$(BIN)/cmake --build build/dev --parallel $(JOBS) --target test_qnn run_part run_session run_asset_choice qnn_faulty run_qnn_faults
 	export MOTE_QNN_LIBRARIES="$${MOTE_QNN_LIBRARIES:-$$($(BIN)/python -c 'from mote.libraries import QNN; print(QNN.find())')}" && \
 	build/dev/tests/backends/qnn/test_qnn && $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/backends/qnn
 

@@ -22,9 +22,9 @@ proof::Tried tried_of(const Library& library, const DelegateSource& source) {
   return tried;
 }
 
-Result<proof::Attempt> attempt(const Library& library, const DelegateSource& source, Parts parts) {
+Result<proof::Attempt> attempt(const Library& library, const DelegateSource& source, Parts parts, const Lost& lost) {
   proof::Attempt made;
-  MOTE_ASSIGN(made.program, Program::load(library, source, std::move(parts)));
+  MOTE_ASSIGN(made.program, Program::load(library, source, std::move(parts), lost));
   const std::optional<proof::Sample> sample = proof::first_short(source.samples);
   if (!sample || !source.whole_methods) return made;
   MOTE_ASSIGN(const WholeMethods whole, source.whole_methods(made.program));
@@ -36,11 +36,14 @@ Result<std::shared_ptr<const DelegateProgram>> open_tried(const proof::Tried& tr
                                                           const DelegateSource& source, Parts parts) {
   const proof::Verdict before = tried.read();
   MOTE_RETURN_IF_ERROR(tried.check(before));
+  const Lost lost = [tried](const std::string& reason) {
+    tried.keep({.state = proof::State::fails, .reason = reason});
+  };
   if (before.state == proof::State::works && !source.tune) {
-    MOTE_ASSIGN(std::shared_ptr<const Program> program, Program::load(library, source, std::move(parts)));
+    MOTE_ASSIGN(std::shared_ptr<const Program> program, Program::load(library, source, std::move(parts), lost));
     return std::shared_ptr<const DelegateProgram>(std::move(program));
   }
-  return proof::try_out(tried, source, [&] { return attempt(library, source, std::move(parts)); });
+  return proof::try_out(tried, source, [&] { return attempt(library, source, std::move(parts), lost); });
 }
 
 class QnnBackend final : public Backend {

@@ -14,14 +14,15 @@ FILE_IDENTIFIER = b"MOQN"
 
 ValueKind = IntEnum(
     "ValueKind",
-    "activation input output weight constant mask past_keys past_values new_keys new_values",
+    "activation input output weight constant mask past_keys past_values new_keys new_values distances",
     start=0,
 )
-WeightForm = IntEnum("WeightForm", "plain matrix rows blocks lengths", start=0)
+WeightForm = IntEnum("WeightForm", "plain matrix rows blocks lengths stack codes code_scales", start=0)
 Op = IntEnum(
     "Op",
     "add subtract multiply divide maximum minimum sigmoid tanh relu gelu negate exp sqrt rsqrt abs matmul rms_norm "
-    "softmax reshape transpose slice concatenate mean maximum_of quantize dequantize",
+    "softmax reshape transpose slice concatenate mean maximum_of quantize dequantize top_values top_places "
+    "gather",
     start=0,
 )
 
@@ -36,6 +37,7 @@ class Value:
     numbers: tuple[float, ...] = ()
     window: int = 0
     words: float = 0.0
+    whole: bool = False
 
 
 @dataclass
@@ -55,6 +57,7 @@ class Part:
     tokens: int
     capacity: int = 0
     positions: int = -1
+    context_bytes: int = 0
     values: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
 
@@ -63,12 +66,13 @@ class Part:
         builder = flatbuffers.Builder(1 << 12)
         values = offsets(builder, [_value(builder, value) for value in self.values])
         nodes = offsets(builder, [_node(builder, node) for node in self.nodes])
-        builder.StartObject(5)
+        builder.StartObject(6)
         builder.PrependUint32Slot(0, self.tokens, 0)
         builder.PrependUint32Slot(1, self.capacity, 0)
         builder.PrependInt32Slot(2, self.positions, -1)
         builder.PrependUOffsetTRelativeSlot(3, values, 0)
         builder.PrependUOffsetTRelativeSlot(4, nodes, 0)
+        builder.PrependUint64Slot(5, self.context_bytes, 0)
         builder.Finish(builder.EndObject(), file_identifier=FILE_IDENTIFIER)
         return bytes(builder.Output())
 
@@ -76,7 +80,7 @@ class Part:
 def _value(builder: flatbuffers.Builder, value: Value) -> int:
     shape = vector(builder, value.shape, 4, builder.PrependUint32)
     numbers = vector(builder, value.numbers, 4, builder.PrependFloat32) if value.numbers else 0
-    builder.StartObject(8)
+    builder.StartObject(9)
     builder.PrependUint8Slot(0, value.kind, 0)
     builder.PrependUOffsetTRelativeSlot(1, shape, 0)
     builder.PrependInt32Slot(2, value.index, -1)
@@ -85,6 +89,7 @@ def _value(builder: flatbuffers.Builder, value: Value) -> int:
     builder.PrependUOffsetTRelativeSlot(5, numbers, 0)
     builder.PrependInt32Slot(6, value.window, 0)
     builder.PrependFloat32Slot(7, value.words, 0.0)
+    builder.PrependBoolSlot(8, value.whole, False)
     return builder.EndObject()
 
 

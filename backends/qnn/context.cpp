@@ -1,7 +1,6 @@
 #include "backends/qnn/context.h"
 
 #include <cstring>
-#include <map>
 
 #include "backends/proof/deadline.h"
 #include "backends/qnn/nodes.h"
@@ -19,24 +18,31 @@ constexpr uint32_t kShares = 0;
 
 std::string graph_name(size_t index) { return format("part%zu", index); }
 
-// Weights that parts share count once.
-Status check_size(std::span<const Graph> graphs, const DelegateSource& source, uint64_t* total) {
-  std::map<std::pair<uint32_t, fb::WeightForm>, uint64_t> weights;
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    for (const auto& value : graphs[i].part.values) {
-      if (value->kind != fb::ValueKind::weight) continue;
-      const uint32_t index = source.parts[i].weights[static_cast<size_t>(value->index)].index;
-      weights[{index, value->form}] = static_bytes(*value);
-    }
-  }
-  for (const auto& [weight, bytes] : weights) *total += bytes;
+Status check_size(std::span<const ContextPart> parts, uint64_t* total) {
+  Weights weights;
+  for (const ContextPart& part : parts) add_weights(part, &weights);
+  *total = bytes_of(weights);
   MOTE_REQUIRE(*total <= kMaxContextBytes, Code::kOutOfMemory,
-               "the weights of its parts take %llu bytes as QNN stores them: a context holds at most %llu",
+               "its weights take %llu bytes as QNN stores them: a context holds at most %llu",
                static_cast<unsigned long long>(*total), static_cast<unsigned long long>(kMaxContextBytes));
   return {};
 }
 
 }  // namespace
+
+void add_weights(const ContextPart& part, Weights* weights) {
+  for (const auto& value : part.graph->part.values) {
+    if (value->kind != fb::ValueKind::weight) continue;
+    const uint32_t index = part.part->weights[static_cast<size_t>(value->index)].index;
+    (*weights)[{index, value->form}] = static_bytes(*value);
+  }
+}
+
+uint64_t bytes_of(const Weights& weights) {
+  uint64_t total = 0;
+  for (const auto& [weight, bytes] : weights) total += bytes;
+  return total;
+}
 
 Context::~Context() {
   if (context_ != nullptr && !hangs_) library_.functions.context_free(context_, nullptr);
@@ -49,9 +55,10 @@ Status Context::call(std::chrono::nanoseconds patience, const char* what, std::f
       return qnn_status(work(), what);
     };
     if (const std::optional<Status> ended = proof::within(patience, run)) return *ended;
-    hangs_ = true;
   }
-  return {Code::kInternal, format("QNN did not answer when it was to %s", what)};
+  const std::string reason = format("QNN did not answer when it was to %s", what);
+  if (!hangs_.exchange(true)) lost_(reason);
+  return {Code::kInternal, reason};
 }
 
 Context::Compiled& Context::declare(const Graph& graph) {
@@ -61,18 +68,18 @@ Context::Compiled& Context::declare(const Graph& graph) {
   return compiled;
 }
 
-Result<std::shared_ptr<Context>> Context::compile(const Library& library, std::span<const Graph> graphs,
-                                                  const DelegateSource& source) {
-  const std::shared_ptr<Context> made(new Context(library));
-  MOTE_RETURN_IF_ERROR(at_place(source.parts.front().place, check_size(graphs, source, &made->bytes_)));
+Result<std::shared_ptr<Context>> Context::compile(const Library& library, std::span<const ContextPart> parts,
+                                                  const std::function<Status(size_t)>& begun, const Lost& lost) {
+  const std::shared_ptr<Context> made(new Context(library, lost));
+  MOTE_RETURN_IF_ERROR(at_place(parts.front().part->place, check_size(parts, &made->bytes_)));
   CustomConfig custom{kContextSharesWeights, {kShares, kShares}};
   const Config config{0, &custom};
   const Config* configs[] = {&config, nullptr};
   MOTE_RETURN_IF_ERROR(qnn_status(
       library.functions.context_create(library.backend, library.device, configs, &made->context_), "make a context"));
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    MOTE_RETURN_IF_ERROR(report(source.progress, static_cast<double>(i) / static_cast<double>(graphs.size())));
-    MOTE_RETURN_IF_ERROR(at_place(source.parts[i].place, made->add(graphs[i], source.parts[i], i)));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    MOTE_RETURN_IF_ERROR(begun(i));
+    MOTE_RETURN_IF_ERROR(at_place(parts[i].part->place, made->add(*parts[i].graph, *parts[i].part, i)));
   }
   return made;
 }
@@ -114,14 +121,14 @@ Status Context::write(const KeptFile& kept) const {
   return kept.write(bytes);
 }
 
-Result<std::shared_ptr<Context>> Context::read(const Library& library, std::span<const Graph> graphs,
-                                               const KeptFile& kept) {
+Result<std::shared_ptr<Context>> Context::read(const Library& library, std::span<const ContextPart> parts,
+                                               const KeptFile& kept, const Lost& lost) {
   const Functions& f = library.functions;
-  const std::shared_ptr<Context> made(new Context(library));
+  const std::shared_ptr<Context> made(new Context(library, lost));
   MOTE_ASSIGN(made->binary_, kept.read(2 * kMaxContextBytes));
   const std::span<const std::byte> bytes(made->binary_);
   size_t num_ids = 0;
-  for (const Graph& graph : graphs) num_ids += graph.reads.size() + graph.writes.size();
+  for (const ContextPart& part : parts) num_ids += part.graph->reads.size() + part.graph->writes.size();
   const size_t head = num_ids * sizeof(uint32_t);
   MOTE_REQUIRE(bytes.size() > head, Code::kFileChanged, "%s: ends early", kept.path.c_str());
   made->bytes_ = bytes.size() - head;
@@ -131,8 +138,8 @@ Result<std::shared_ptr<Context>> Context::read(const Library& library, std::span
   };
   MOTE_RETURN_IF_ERROR(made->call(library.patience, "read a context", reads));
   const std::byte* next = bytes.data();
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    Compiled& compiled = made->declare(graphs[i]);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Compiled& compiled = made->declare(*parts[i].graph);
     MOTE_RETURN_IF_ERROR(
         qnn_status(f.graph_retrieve(made->context_, graph_name(i).c_str(), &compiled.graph), "find a graph"));
     for (std::vector<QnnTensor>* list : {&compiled.reads, &compiled.writes}) {

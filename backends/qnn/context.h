@@ -1,8 +1,9 @@
-// The graphs of a file's parts, compiled by QNN into one context.
+// Graphs of a file's parts, compiled by QNN into one context.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,16 +22,30 @@ struct Buffer {
   size_t bytes = 0;
 };
 
+struct ContextPart {
+  const Graph* graph = nullptr;
+  const DelegatePart* part = nullptr;
+};
+
+// Bytes of weights, by their indices in the program and their forms.
+using Weights = std::map<std::pair<uint32_t, fb::WeightForm>, uint64_t>;
+void add_weights(const ContextPart& part, Weights* weights);
+uint64_t bytes_of(const Weights& weights);
+
+// Is told the reason when a call of the library does not answer.
+using Lost = std::function<void(const std::string&)>;
+
 // Calls of the library that may take long are made in threads that nobody waits for longer than the library's patience;
 // after one that did not answer none is made. Thread safety: any thread; calls wait for each other.
 class Context : public std::enable_shared_from_this<Context> {
  public:
-  // Compiles the graphs, a part each. Errors: kOutOfMemory for weights beyond kMaxContextBytes; what QNN reports.
-  static Result<std::shared_ptr<Context>> compile(const Library& library, std::span<const Graph> graphs,
-                                                  const DelegateSource& source);
+  // begun: is told the number of a part before it is compiled, and may fail
+  // Errors: kOutOfMemory for weights beyond kMaxContextBytes; what QNN reports; begun's.
+  static Result<std::shared_ptr<Context>> compile(const Library& library, std::span<const ContextPart> parts,
+                                                  const std::function<Status(size_t)>& begun, const Lost& lost);
   // What `kept` has of an earlier compile. Errors: as KeptFile.read; what QNN reports.
-  static Result<std::shared_ptr<Context>> read(const Library& library, std::span<const Graph> graphs,
-                                               const KeptFile& kept);
+  static Result<std::shared_ptr<Context>> read(const Library& library, std::span<const ContextPart> parts,
+                                               const KeptFile& kept, const Lost& lost);
   Status write(const KeptFile& kept) const;
 
   Context(const Context&) = delete;
@@ -48,13 +63,14 @@ class Context : public std::enable_shared_from_this<Context> {
     std::vector<QnnTensor> reads, writes;
   };
 
-  explicit Context(const Library& library) : library_(library) {}
+  Context(const Library& library, Lost lost) : library_(library), lost_(std::move(lost)) {}
   // work: uses this context and what it owns itself
   Status call(std::chrono::nanoseconds patience, const char* what, std::function<ErrorHandle()> work);
   Status add(const Graph& graph, const DelegatePart& part, size_t index);
   Compiled& declare(const Graph& graph);
 
   const Library& library_;
+  const Lost lost_;
   Handle context_ = nullptr;
   std::vector<Compiled> compiled_;
   uint64_t bytes_ = 0;             // of weights, or of what was read

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/crc32.h"
-#include "base/log.h"
 #include "kernels/support/float_bits.h"
 
 namespace mote::qnn {
@@ -14,8 +12,11 @@ constexpr float kHidden = -30000.0f;  // of a score, as float16: its weight is 0
 
 bool is_finite(uint16_t half) { return (half & 0x7c00) != 0x7c00; }
 
-bool has_shape(const Tensor& tensor, const Shape& shape) {
-  bool same = tensor.dtype == DType::kFloat32 && tensor.bits == 0 && tensor.is_contiguous() &&
+DType dtype_of(const fb::ValueT& value) { return value.whole ? DType::kInt64 : DType::kFloat32; }
+
+bool fits(const Tensor& tensor, const fb::ValueT& value) {
+  const Shape& shape = value.shape;
+  bool same = tensor.dtype == dtype_of(value) && tensor.bits == 0 && tensor.is_contiguous() &&
               tensor.rank == static_cast<int>(shape.size());
   for (size_t i = 0; same && i < shape.size(); ++i) same = tensor.sizes[i] == shape[i];
   return same;
@@ -24,23 +25,26 @@ bool has_shape(const Tensor& tensor, const Shape& shape) {
 // The argument of a call that a value is, if it fits.
 template <typename List> Status check_argument(const char* name, const List& list, const fb::ValueT& value) {
   const auto index = static_cast<size_t>(value.index);
-  MOTE_REQUIRE(index < list.size() && has_shape(*list[index], value.shape), Code::kInvalidProgram,
-               "%s[%zu]: must be a contiguous float32 tensor of shape %s", name, index,
+  MOTE_REQUIRE(index < list.size() && fits(*list[index], value), Code::kInvalidProgram,
+               "%s[%zu]: must be a contiguous %s tensor of shape %s", name, index, dtype_name(dtype_of(value)),
                shape_text(value.shape).c_str());
   return {};
 }
 
-// Which of the slots before `first`, and then of the call's own tokens, each token sees.
-void fill_mask(const fb::PartT& part, const fb::ValueT& mask, int64_t first, uint16_t* to) {
-  const uint16_t hidden = float32_to_float16(kHidden);
+// For each token, the slots before `first` and then the call's own tokens: what it adds to their scores, if it sees
+// them (mask), or how far they lie behind it (distances).
+void fill_keys(const fb::PartT& part, const fb::ValueT& value, int64_t first, uint16_t* to) {
+  const bool is_mask = value.kind == fb::ValueKind::mask;
+  const uint16_t hidden = is_mask ? float32_to_float16(kHidden) : uint16_t{0};
   const auto tokens = int64_t{part.tokens}, capacity = int64_t{part.capacity};
-  for (int64_t t = 0; t < tokens; ++t) {
-    const int64_t position = first + t;
-    const auto sees = [&](int64_t other) {
-      return other <= position && (mask.window == 0 || other > position - mask.window);
+  for (int64_t position = first; position < first + tokens; ++position) {
+    const auto number = [&](int64_t other) {
+      const bool sees = other <= position && (value.window == 0 || other > position - value.window);
+      if (!sees) return hidden;
+      return is_mask ? uint16_t{0} : float32_to_float16(static_cast<float>(other - position));
     };
-    for (int64_t slot = 0; slot < capacity; ++slot) *to++ = slot < first && sees(slot) ? 0 : hidden;
-    for (int64_t other = 0; other < tokens; ++other) *to++ = sees(first + other) ? 0 : hidden;
+    for (int64_t slot = 0; slot < capacity; ++slot) *to++ = slot < first ? number(slot) : hidden;
+    for (int64_t other = first; other < first + tokens; ++other) *to++ = number(other);
   }
 }
 
@@ -131,7 +135,7 @@ class SessionDelegate final : public Delegate {
       std::vector<uint16_t>& made = memory->made.emplace_back(elements(graph.value(index).shape));
       buffers.push_back({made.data(), made.size() * sizeof(uint16_t)});
     }
-    MOTE_RETURN_IF_ERROR(program_->context().execute(part, buffers, memory));
+    MOTE_RETURN_IF_ERROR(program_->contexts().execute(part, buffers, memory));
     return take(graph, call, first, std::span(buffers).subspan(graph.reads.size()));
   }
 
@@ -142,11 +146,12 @@ class SessionDelegate final : public Delegate {
     if (value.kind == fb::ValueKind::past_keys) return {caches_->keys(value.index), count * sizeof(uint16_t)};
     if (value.kind == fb::ValueKind::past_values) return {caches_->values(value.index), count * sizeof(uint16_t)};
     std::vector<uint16_t>& halves = made->emplace_back(count);
-    if (value.kind == fb::ValueKind::mask) {
-      fill_mask(graph.part, value, first, halves.data());
+    if (value.kind != fb::ValueKind::input) {
+      fill_keys(graph.part, value, first, halves.data());
     } else {
-      const float* from = call.inputs[static_cast<size_t>(value.index)]->as<float>();
-      std::transform(from, from + count, halves.begin(), float32_to_float16);
+      const Tensor& from = *call.inputs[static_cast<size_t>(value.index)];
+      for (size_t i = 0; i < count; ++i)
+        halves[i] = float32_to_float16(value.whole ? static_cast<float>(from.as<int64_t>()[i]) : from.as<float>()[i]);
     }
     return {halves.data(), count * sizeof(uint16_t)};
   }
@@ -163,8 +168,12 @@ class SessionDelegate final : public Delegate {
       const size_t count = elements(value.shape);
       MOTE_REQUIRE(std::all_of(halves, halves + count, is_finite), Code::kInternal,
                    "outputs[%d]: QNN gave what is no number", value.index);
-      to_float32(halves, DType::kFloat16, static_cast<int64_t>(count),
-                 call.outputs[static_cast<size_t>(value.index)]->as<float>());
+      const Tensor& to = *call.outputs[static_cast<size_t>(value.index)];
+      if (value.whole)
+        std::transform(halves, halves + count, to.as<int64_t>(),
+                       [](uint16_t half) { return static_cast<int64_t>(float16_to_float32(half)); });
+      else
+        to_float32(halves, DType::kFloat16, static_cast<int64_t>(count), to.as<float>());
     }
     for (const auto& [state, both] : rows)
       caches_->append(state, first, int64_t{graph.part.tokens}, both.first, both.second);
@@ -174,33 +183,6 @@ class SessionDelegate final : public Delegate {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<Caches> caches_;  // which a call that hangs goes on reading
 };
-
-// Where what is compiled is kept, and for what.
-KeptFile context_of(const Library& library, const DelegateSource& source) {
-  KeptFile kept;
-  if (!source.cache_prefix.empty())
-    kept.path = source.cache_prefix + format(".qnn-context-%08x", crc32(std::as_bytes(std::span(source.target))));
-  kept.identity = "qnn context 1; " + library.build +
-                  format("; %08x %llu", source.program_crc32, static_cast<unsigned long long>(source.file_bytes));
-  kept.also_trusted = source.file_owner;
-  return kept;
-}
-
-Result<std::shared_ptr<Context>> context_for(const Library& library, const Parts& parts, const DelegateSource& source) {
-  const KeptFile kept = context_of(library, source);
-  if (!kept.path.empty()) {
-    Result<std::shared_ptr<Context>> read = Context::read(library, parts.graphs, kept);
-    if (read.ok()) return read;
-    MOTE_LOG_LINE(kInfo, "qnn: compiling: %s", read.status().message().c_str());
-  }
-  MOTE_ASSIGN(std::shared_ptr<Context> made, Context::compile(library, parts.graphs, source));
-  if (source.check_unchanged) MOTE_RETURN_IF_ERROR(source.check_unchanged());  // before what was compiled is kept
-  if (!kept.path.empty()) {
-    const Status written = made->write(kept);
-    if (!written.ok()) MOTE_LOG_LINE(kInfo, "qnn: what was compiled is not kept: %s", written.message().c_str());
-  }
-  return made;
-}
 
 }  // namespace
 
@@ -218,12 +200,12 @@ Result<Parts> Parts::verify(const DelegateSource& source) {
   return parts;
 }
 
-Result<std::shared_ptr<const Program>> Program::load(const Library& library, const DelegateSource& source,
-                                                     Parts parts) {
+Result<std::shared_ptr<const Program>> Program::load(const Library& library, const DelegateSource& source, Parts parts,
+                                                     const Lost& lost) {
   std::shared_ptr<Program> program(new Program);
   program->parts_ = std::move(parts);
   for (const DelegatePart& part : source.parts) program->places_.push_back(part.place);
-  MOTE_ASSIGN(program->context_, context_for(library, program->parts_, source));
+  MOTE_ASSIGN(program->contexts_, Contexts::load(library, program->parts_.graphs, source, lost));
   return std::shared_ptr<const Program>(std::move(program));
 }
 

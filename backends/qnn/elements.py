@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from llm_export.program.instructions import Instruction
+from llm_export.program.instructions import Instruction, number
 
 from .blob import Op
 from .graph_builder import GraphBuilder, integers
-from .refusals import Refusal
+from .refusals import MAX_COUNTED, Refusal
 from .registry import op
 
 UNARY = {
@@ -49,6 +49,10 @@ def gate(graph: GraphBuilder, function: str, x: int) -> int:
     if function not in GATES:
         raise Refusal.FUNCTION.of(function=function)
     return graph.unary(Op[function], x)
+
+
+def softcapped(graph: GraphBuilder, x: int, cap: float) -> int:
+    return graph.scaled(graph.unary(Op.tanh, graph.scaled(x, 1 / cap)), cap)
 
 
 @op(*(f"aten.{name}" for name in UNARY))
@@ -123,6 +127,29 @@ def softmax(graph: GraphBuilder, instruction: Instruction) -> None:
     if integers(instruction, "dim") != [len(graph.shape_of(x)) - 1]:
         raise Refusal.AXIS.of()
     graph.give(instruction.outputs[0], graph.unary(Op.softmax, x))
+
+
+@op("aten.sum", refuses=(Refusal.AXIS,))
+def total(graph: GraphBuilder, instruction: Instruction) -> None:
+    x = graph.activation(instruction.inputs[0])
+    rank, width = len(graph.shape_of(x)), graph.shape_of(x)[-1]
+    if [axis % rank for axis in integers(instruction, "dims")] != [rank - 1]:
+        raise Refusal.AXIS.of()
+    graph.give(instruction.outputs[0], graph.scaled(graph.of_rows(Op.mean, x), width))
+
+
+@op("aten.topk", refuses=(Refusal.AXIS, Refusal.COUNTED, Refusal.ASCENDING))
+def topk(graph: GraphBuilder, instruction: Instruction) -> None:
+    x, (count,) = graph.activation(instruction.inputs[0]), integers(instruction, "k")
+    rank, width = len(graph.shape_of(x)), graph.shape_of(x)[-1]
+    if integers(instruction, "dim")[0] % rank != rank - 1:
+        raise Refusal.AXIS.of()
+    if width > MAX_COUNTED:
+        raise Refusal.COUNTED.of(width=width)
+    if not number(instruction, "largest", 1.0):
+        raise Refusal.ASCENDING.of()
+    graph.give(instruction.outputs[0], graph.largest(Op.top_values, x, count))
+    graph.give(instruction.outputs[1], graph.largest(Op.top_places, x, count), torch.int64)
 
 
 @op("aten.bmm")

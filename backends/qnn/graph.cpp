@@ -20,7 +20,7 @@ struct Arity {
   size_t least, most;
 };
 Arity arity(fb::Op op) {
-  if (op <= fb::Op::minimum || op == fb::Op::matmul || op == fb::Op::rms_norm) return {2, 2};
+  if (op <= fb::Op::minimum || op == fb::Op::matmul || op == fb::Op::rms_norm || op == fb::Op::gather) return {2, 2};
   if (op == fb::Op::concatenate) return {2, 16};
   return {1, 1};
 }
@@ -41,6 +41,10 @@ class Verifier {
                                 part.nodes.size(), kMaxValues));
     if (part.tokens < 1 || part.tokens > kMaxPartTokens)
       return invalid("tokens", format("%u: must be 1..%u", part.tokens, kMaxPartTokens));
+    if (part.context_bytes < 1 || part.context_bytes > kMaxContextBytes)
+      return invalid("context_bytes",
+                     format("%llu: must be 1..%llu", static_cast<unsigned long long>(part.context_bytes),
+                            static_cast<unsigned long long>(kMaxContextBytes)));
     if (part.capacity > kMaxCapacity) return invalid("capacity", format("%u: at most %u", part.capacity, kMaxCapacity));
     for (uint32_t i = 0; i < part.values.size(); ++i) MOTE_RETURN_IF_ERROR(add_value(i));
     MOTE_RETURN_IF_ERROR(check_states());
@@ -69,13 +73,14 @@ class Verifier {
     if (!count.at_most(kMaxElements) || count.value() == 0)
       return invalid(place, format("shape %s: must have 1 to 2^31 elements", shape_text(value.shape).c_str()));
     is_written_.push_back(!is_made_by_node(value.kind));
+    if (value.whole && value.kind != fb::ValueKind::input && value.kind != fb::ValueKind::output)
+      return invalid(place, "whole: is for inputs and outputs");
     if (!std::isfinite(value.words) || value.words < 0 || (value.words > 0 && value.kind != fb::ValueKind::activation))
       return invalid(
           place, format("words = %g: must be at least 0, and 0 but for activations", static_cast<double>(value.words)));
     MOTE_RETURN_IF_ERROR(check_kind(place, value));
-    const bool is_given = value.kind == fb::ValueKind::input || value.kind == fb::ValueKind::mask ||
-                          value.kind == fb::ValueKind::past_keys || value.kind == fb::ValueKind::past_values;
-    if (is_given) graph_.reads.push_back(index);
+    const bool is_static = value.kind == fb::ValueKind::weight || value.kind == fb::ValueKind::constant;
+    if (!is_static && !is_made_by_node(value.kind)) graph_.reads.push_back(index);
     if (is_made_by_node(value.kind) && value.kind != fb::ValueKind::activation) graph_.writes.push_back(index);
     return {};
   }
@@ -96,8 +101,10 @@ class Verifier {
         return {};
       case fb::ValueKind::weight: return check_weight(place, value);
       case fb::ValueKind::mask:
+      case fb::ValueKind::distances:
         if (value.window < 0 || value.shape != Shape{1, 1, tokens, capacity + tokens})
-          return invalid(place, "a mask must be [1, 1, tokens, capacity + tokens] with a window of at least 0");
+          return invalid(place,
+                         "a mask or distances must be [1, 1, tokens, capacity + tokens] with a window of at least 0");
         return {};
       default: return add_rows(place, value);
     }
@@ -110,8 +117,9 @@ class Verifier {
     const bool is_dense = tensor.bits == 0 && (tensor.dtype == DType::kFloat32 || tensor.dtype == DType::kFloat16 ||
                                                tensor.dtype == DType::kBFloat16);
     const bool is_tiled = tensor.bits != 0 && tensor.scales == TileScales();
+    const bool is_any = value.form == fb::WeightForm::matrix || value.form == fb::WeightForm::stack;
     const bool fits = value.form == fb::WeightForm::plain    ? is_dense
-                      : value.form == fb::WeightForm::matrix ? is_dense || is_tiled
+                      : is_any                               ? is_dense || is_tiled
                       : value.form == fb::WeightForm::blocks ? is_tiled && tensor.bits == 4
                                                              : is_tiled;
     if (!fits) return invalid(place, "form: not of this weight's dtype and bits");
@@ -119,14 +127,15 @@ class Verifier {
     for (int i = 0; i < tensor.rank; ++i)
       expected.push_back(static_cast<uint32_t>(tensor.sizes[static_cast<size_t>(i)]));
     if (value.form != fb::WeightForm::plain) {
-      if (tensor.rank != 2) return invalid(place, "form: a matrix has two dimensions");
-      if (value.form == fb::WeightForm::lengths)
-        expected.pop_back();
-      else
-        std::swap(expected[0], expected[1]);
+      const int rank = is_stacked(value.form) ? 3 : 2;
+      if (tensor.rank != rank) return invalid(place, format("form: its weights have %d dimensions", rank));
+      std::swap(expected.end()[-2], expected.back());
+      if (value.form == fb::WeightForm::lengths) expected.erase(expected.begin());
+      if (value.form == fb::WeightForm::code_scales) expected[1] = 1;
     }
-    if (expected.empty()) expected = {1};
-    if (value.shape != expected || !std::isfinite(value.offset))
+    const bool has_shape =
+        value.form == fb::WeightForm::plain ? elements(value.shape) == elements(expected) : value.shape == expected;
+    if (!has_shape || !std::isfinite(value.offset))
       return invalid(place, format("shape %s: the weight gives %s", shape_text(value.shape).c_str(),
                                    shape_text(expected).c_str()));
     return {};
@@ -160,7 +169,8 @@ class Verifier {
       }
     }
     bool has_mask = false;
-    for (const auto& value : graph_.part.values) has_mask = has_mask || value->kind == Kind::mask;
+    for (const auto& value : graph_.part.values)
+      has_mask = has_mask || value->kind == Kind::mask || value->kind == Kind::distances;
     const int32_t positions = graph_.part.positions;
     const bool needs_positions = has_mask || !graph_.states.empty();
     if (needs_positions && (positions < 0 || positions > kMaxIndex || arguments_.contains({Kind::input, positions})))
@@ -211,6 +221,15 @@ class Verifier {
       if (is_quantised && (!is_product || i != 1))
         return invalid(place, "inputs: a weight in rows or blocks is for the second operand of a product");
     }
+    const bool is_gather = node.op == fb::Op::gather;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const fb::ValueT& input = graph_.value(node.inputs[i]);
+      const bool is_weight = input.kind == fb::ValueKind::weight;
+      const bool is_gathered = is_gather && i == 0;
+      const bool fits = is_gathered ? is_weight && (input.form == fb::WeightForm::plain || is_stacked(input.form))
+                                    : !(is_weight && is_stacked(input.form));
+      if (!fits) return invalid(place, "inputs: a gather is of a plain weight or a stack, and a stack for a gather");
+    }
     const bool is_of_blocks = is_product && has_form(node.inputs[1], fb::WeightForm::blocks);
     const bool reads_words = is_of_blocks || node.op == fb::Op::dequantize;
     const bool writes_words = is_of_blocks || node.op == fb::Op::quantize;
@@ -233,6 +252,8 @@ bool is_made_by_node(fb::ValueKind kind) {
   return kind == fb::ValueKind::activation || kind == fb::ValueKind::output || kind == fb::ValueKind::new_keys ||
          kind == fb::ValueKind::new_values;
 }
+
+bool is_stacked(fb::WeightForm form) { return form >= fb::WeightForm::stack; }
 
 uint64_t elements(const Shape& shape) {
   uint64_t count = 1;

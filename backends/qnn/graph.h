@@ -31,6 +31,7 @@ struct Graph {
 inline constexpr uint64_t kMaxContextBytes = uint64_t{4} << 30;  // of weights that one context may hold
 
 bool is_made_by_node(fb::ValueKind kind);
+bool is_stacked(fb::WeightForm form);
 uint64_t elements(const Shape& shape);
 std::string shape_text(const Shape& shape);
 

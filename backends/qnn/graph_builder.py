@@ -17,7 +17,7 @@ from .refusals import MAX_CONTEXT_BYTES, MAX_HALF, MAX_RANK, Refusal
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 STATIC = (ValueKind.weight, ValueKind.constant)
 BLOCK_BITS = 4
-BYTES = {WeightForm.rows: 1, WeightForm.blocks: 0.5}  # an element; of the others 2
+BYTES = {WeightForm.rows: 1, WeightForm.codes: 1, WeightForm.blocks: 0.5}  # an element; of the others 2
 Shape = tuple[int, ...]
 
 
@@ -31,13 +31,13 @@ def integers(instruction: Instruction, name: str) -> list[int]:
 class GraphBuilder:
     """Values of the method become values of the part when they are first read or written.
 
-    capacity: positions of which caches hold rows
+    capacity: positions of which caches hold rows   context_bytes: that weights of a context may take
     """
 
-    def __init__(self, subgraph: Subgraph, capacity: int):
+    def __init__(self, subgraph: Subgraph, capacity: int, context_bytes: int = MAX_CONTEXT_BYTES):
         self.subgraph = subgraph
         self.method = subgraph.method
-        self.part = Part(self.method.max_tokens if self.method.is_fixed else 1, capacity)
+        self.part = Part(self.method.max_tokens if self.method.is_fixed else 1, capacity, context_bytes=context_bytes)
         self.weights: list[int] = []  # of the program's table, in the order of the blob's references
         self._of: dict[int, int] = {}  # values of the method that are there
         self._kept: dict[tuple, int] = {}  # values that are made once
@@ -45,10 +45,10 @@ class GraphBuilder:
 
     # Values of the method.
 
-    def shape(self, index: int) -> Shape:
-        """The shape of a float32 activation of the method."""
+    def shape(self, index: int, dtype: torch.dtype = torch.float32) -> Shape:
+        """The shape of an activation of the method."""
         value = self.method.values[index]
-        if value.dtype != torch.float32:
+        if value.dtype != dtype:
             raise Refusal.DTYPE.of(dtype=_name(value.dtype))
         if any(size.tokens for size in value.shape):
             raise Refusal.LENGTH.of()
@@ -62,10 +62,11 @@ class GraphBuilder:
             raise Refusal.COMPUTED_WEIGHT.of()
         return self.subgraph.weights[value.weight]
 
-    def activation(self, index: int) -> int:
+    def activation(self, index: int, dtype: torch.dtype = torch.float32) -> int:
+        """dtype: float32, or int64 of small numbers, which are float16 in the part"""
         if index not in self._of and index in self.method.inputs:
-            argument = self.method.inputs.index(index)
-            self._of[index] = self._add(Value(ValueKind.input, self.shape(index), argument))
+            argument, shape = self.method.inputs.index(index), self.shape(index, dtype)
+            self._of[index] = self._add(Value(ValueKind.input, shape, argument, whole=dtype == torch.int64))
         if index not in self._of:
             raise Refusal.WEIGHT_OPERAND.of()
         return self._of[index]
@@ -74,9 +75,9 @@ class GraphBuilder:
         """An activation, a dense weight or a constant."""
         return self.plain(index) if self.method.values[index].kind == "weight" else self.activation(index)
 
-    def give(self, index: int, value: int) -> None:
+    def give(self, index: int, value: int, dtype: torch.dtype = torch.float32) -> None:
         """Says what a value of the method is: its elements in order."""
-        shape = self.shape(index)
+        shape = self.shape(index, dtype)
         if math.prod(shape) != math.prod(self.shape_of(value)):
             raise Refusal.SHAPE.of()
         self._of[index] = self.reshape(value, shape)
@@ -100,28 +101,36 @@ class GraphBuilder:
     def constants(self, numbers: tuple[float, ...], shape: Shape) -> int:
         return self._once(("constants", numbers, shape), Value(ValueKind.constant, shape, numbers=numbers))
 
-    def plain(self, index: int, offset: float = 0.0) -> int:
-        """A dense weight, or the number that it is."""
+    def plain(self, index: int, offset: float = 0.0, shape: Shape = ()) -> int:
+        """A dense weight, or the number that it is. shape: that its elements get; empty: its own"""
         spec = self.spec(index)
         tensor = self.subgraph.constants.get(spec.sources[0]) if len(spec.sources) == 1 else None
         if tensor is not None and tensor.numel() == 1:
             return self.constant(float(tensor) + offset)
         if spec.bits or spec.dtype not in DENSE or not 1 <= len(spec.shape) <= MAX_RANK:
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
-        return self._weight(index, tuple(spec.shape), WeightForm.plain, offset)
+        return self._weight(index, shape or tuple(spec.shape), WeightForm.plain, offset)
 
     def matrix(self, index: int) -> int:
         """A weight [N, K] as the second operand of a product: signed bytes where its rows are, else float16."""
+        spec = self._matrices(index, 2)
+        return self._weight(index, tuple(reversed(spec.shape)), form_of(spec))
+
+    def stack(self, index: int) -> tuple[int, int]:
+        """A weight [E, N, K] whose matrices are gathered, and what the columns of these are multiplied with, or -1."""
+        spec = self._matrices(index, 3)
+        count, n, k = spec.shape
+        matrices = self._weight(index, (count, k, n), form_of(spec))
+        has_scales = form_of(spec) is WeightForm.codes
+        return matrices, self._weight(index, (count, 1, n), WeightForm.code_scales) if has_scales else -1
+
+    def _matrices(self, index: int, rank: int) -> WeightSpec:
         spec = self.spec(index)
-        if len(spec.shape) != 2 or (not spec.bits and spec.dtype not in DENSE):
+        if len(spec.shape) != rank or (not spec.bits and spec.dtype not in DENSE):
             raise Refusal.WEIGHT_FORM.of(dtype=_name(spec.dtype), rank=len(spec.shape))
         if spec.scales is not None:
             raise Refusal.HALF_SCALES.of()
-        fits_bytes = spec.bits and (spec.bits <= 4 or spec.per_channel)
-        form = WeightForm.rows if fits_bytes else WeightForm.matrix
-        if spec.bits == BLOCK_BITS and not spec.signed:
-            form = WeightForm.blocks
-        return self._weight(index, tuple(reversed(spec.shape)), form)
+        return spec
 
     def lengths(self, index: int) -> int:
         """The lengths of the rows of a weight [N, K]: what its blocks leave out."""
@@ -135,7 +144,7 @@ class GraphBuilder:
         if entry not in self.weights:
             self.weights.append(entry)
         number = self.weights.index(entry)
-        return self._once(("weight", number, form, offset), Value(ValueKind.weight, shape, number, form, offset))
+        return self._once(("weight", number, form, offset, shape), Value(ValueKind.weight, shape, number, form, offset))
 
     def once(self, value: Value) -> int:
         """A value that the caller gives, such as a mask, the same for all that read it."""
@@ -182,6 +191,13 @@ class GraphBuilder:
         self.part.values[value].words = largest
         return value
 
+    def largest(self, op: Op, x: int, count: int) -> int:
+        """top_values or top_places"""
+        return self.node(op, (x,), (*self.shape_of(x)[:-1], count), end=count)
+
+    def gather(self, weight: int, place: int) -> int:
+        return self.node(Op.gather, (weight, place), (1, *self.shape_of(weight)[1:]))
+
     def reshape(self, x: int, shape: Shape) -> int:
         return x if self.shape_of(x) == tuple(shape) else self.node(Op.reshape, (x,), tuple(shape))
 
@@ -215,11 +231,29 @@ class GraphBuilder:
             raise Refusal.OUTPUT_TWICE.of()
         for number, index in enumerate(outputs):
             self.written(ValueKind.output, number, self.activation(index))
-        if self._bytes > MAX_CONTEXT_BYTES:
-            raise Refusal.CONTEXT.of(gigabytes=f"{self._bytes / (1 << 30):.1f}")
+            self.part.values[-1].whole = self.method.values[index].dtype == torch.int64
+        if self._bytes > self.part.context_bytes:
+            most = self.part.context_bytes / (1 << 30)
+            raise Refusal.CONTEXT.of(gigabytes=f"{self._bytes / (1 << 30):.1f}", most=f"{most:g}")
         if not any(value.kind is ValueKind.past_keys for value in self.part.values):
             self.part.capacity = 0
         return Blob(self.part.build(), tuple(self.weights))
+
+
+def form_of(spec: WeightSpec) -> WeightForm:
+    """That matrices are stored in."""
+    is_stack = len(spec.shape) == 3
+    if spec.bits == BLOCK_BITS and not spec.signed and not is_stack:
+        return WeightForm.blocks
+    fits_bytes = spec.bits and (spec.bits <= BLOCK_BITS or spec.per_channel)
+    if is_stack:
+        return WeightForm.codes if fits_bytes else WeightForm.stack
+    return WeightForm.rows if fits_bytes else WeightForm.matrix
+
+
+def bytes_of(spec: WeightSpec) -> int:
+    """What a weight takes in a context, with scales or lengths of its rows."""
+    return int(math.prod(spec.shape) * BYTES.get(form_of(spec), 2)) + 2 * math.prod(spec.shape[:-1])
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:

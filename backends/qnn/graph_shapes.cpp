@@ -92,6 +92,19 @@ Result<Shape> output_shape(const fb::NodeT& node, const std::vector<const Shape*
       result.back() = 1;
       return result;
     }
+    case fb::Op::top_values:
+    case fb::Op::top_places: {
+      if (node.end < 1 || node.end > x.back()) return mismatch("end: must be 1 to the width of the rows");
+      Shape result = x;
+      result.back() = node.end;
+      return result;
+    }
+    case fb::Op::gather: {
+      if (*inputs[1] != Shape{1} || x.size() < 2) return mismatch("a gather: must be at one place of the first axis");
+      Shape result = x;
+      result[0] = 1;
+      return result;
+    }
     default: return x;  // a reshape's is the output's own
   }
 }

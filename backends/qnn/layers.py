@@ -7,7 +7,7 @@ import math
 from llm_export.program.instructions import Instruction, number, optional
 
 from .blob import Op, Value, ValueKind
-from .elements import gate
+from .elements import gate, softcapped
 from .graph_builder import GraphBuilder, integers
 from .refusals import Refusal
 from .registry import op
@@ -136,18 +136,33 @@ def attention(graph: GraphBuilder, instruction: Instruction) -> None:
     q = graph.reshape(graph.scaled(q, number(instruction, "scale")), (1, groups, heads // groups * tokens, width))
     scores = graph.reshape(graph.matmul(q, keys, transposed=True), (1, heads, tokens, total))
     softcap = number(instruction, "softcap")
-    if softcap:
-        scores = graph.scaled(graph.unary(Op.tanh, graph.scaled(scores, 1 / softcap)), softcap)
+    scores = softcapped(graph, scores, softcap) if softcap else scores
     mask = graph.once(Value(ValueKind.mask, (1, 1, tokens, total), window=window))
-    weights = graph.unary(Op.softmax, graph.binary(Op.add, scores, mask))
+    slopes, sinks = optional(instruction, 5), optional(instruction, 4)
+    if slopes >= 0:
+        distances = graph.once(Value(ValueKind.distances, (1, 1, tokens, total), window=window))
+        slope = graph.plain(slopes, shape=(1, heads, 1, 1))
+        scores = graph.binary(Op.add, scores, graph.binary(Op.multiply, distances, slope))
+    scores = graph.binary(Op.add, scores, mask)
+    if sinks >= 0:
+        scores = graph.concatenate((scores, sink_scores(graph, sinks, heads, mask)), 3)
+    weights = graph.slice(graph.unary(Op.softmax, scores), 3, 0, total)
     weights = graph.reshape(weights, (1, groups, heads // groups * tokens, total))
     mixed = graph.reshape(graph.matmul(weights, values), (1, heads, tokens, graph.shape_of(values)[-1]))
     graph.give(instruction.outputs[0], graph.transpose(mixed, (0, 2, 1, 3)))
 
 
+def sink_scores(graph: GraphBuilder, sinks: int, heads: int, mask: int) -> int:
+    """The score of the sink for each head and token, [1, H, T, 1]."""
+    tokens = graph.shape_of(mask)[2]
+    if graph.method.values[sinks].kind != "weight":
+        return graph.reshape(graph.transpose(graph.activation(sinks), (0, 2, 1)), (1, heads, tokens, 1))
+    zeros = graph.of_rows(Op.maximum_of, mask)  # a token sees itself
+    return graph.binary(Op.add, zeros, graph.plain(sinks, shape=(1, heads, 1, 1)))
+
+
 def refuse_attention(instruction: Instruction) -> None:
-    extras = ("sinks", "slopes", "chosen keys", "a bias by distance")
-    for position, what in enumerate(extras, start=4):
+    for position, what in enumerate(("chosen keys", "a bias by distance"), start=6):
         if optional(instruction, position) >= 0:
             raise Refusal.ATTENTION.of(what=what)
     if min(instruction.inputs[1:3]) < 0:

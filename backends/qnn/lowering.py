@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llm_export.partition.backend import Backend, Blob, Subgraph
-from llm_export.program.specs import StateSpec
+from llm_export.program.specs import StateSpec, WeightSpec
 
-from . import elements, layers  # noqa: F401  register their ops
-from .graph_builder import GraphBuilder
-from .refusals import Refusal
+from . import elements, experts, layers  # noqa: F401  register their ops
+from .graph_builder import GraphBuilder, bytes_of
+from .refusals import MAX_CONTEXT_BYTES, Refusal
 from .registry import OPS
 
 CONTEXT_LENGTH = 2048
@@ -21,6 +21,7 @@ class QnnBackend(Backend):
 
     context_length: positions that there are slots for
     token_counts: of the calls that prompts are divided into
+    context_bytes: that the weights of one of QNN's contexts may take; more get several, cut between layers
     weights: "blocks": 4 bits stay 4 bits, with inputs of 16 bits; the file then has no negative multipliers.
         "bytes": they become 8 bits, with float16 inputs
     """
@@ -32,12 +33,20 @@ class QnnBackend(Backend):
     takes_values_in_keys = False
 
     def __init__(
-        self, context_length: int = CONTEXT_LENGTH, token_counts: Sequence[int] = TOKEN_COUNTS, weights: str = "blocks"
+        self,
+        context_length: int = CONTEXT_LENGTH,
+        token_counts: Sequence[int] = TOKEN_COUNTS,
+        weights: str = "blocks",
+        context_bytes: int = MAX_CONTEXT_BYTES,
     ):
         if context_length < 1:
             raise ValueError(f"context_length = {context_length}: must be at least 1")
         if weights not in ("blocks", "bytes"):
             raise ValueError(f"weights = {weights!r}: must be 'blocks' or 'bytes'")
+        if not 1 <= context_bytes <= MAX_CONTEXT_BYTES:
+            raise ValueError(f"context_bytes = {context_bytes}: must be 1 to {MAX_CONTEXT_BYTES}")
+        self.context_bytes = context_bytes
+        self.max_part_bytes = context_bytes - context_bytes // 64  # constants are weights of a context too
         self.takes_signed_multipliers = weights == "bytes"
         self.context_length, self.token_counts = context_length, tuple(token_counts)
 
@@ -45,8 +54,11 @@ class QnnBackend(Backend):
         most = min(most, self.context_length)
         return tuple(count for count in self.token_counts if count <= most) or (most,) * (most > 1)
 
+    def weight_bytes(self, spec: WeightSpec) -> int:
+        return bytes_of(spec)
+
     def lower(self, subgraph: Subgraph) -> Blob:
-        graph = GraphBuilder(subgraph, self.context_length)
+        graph = GraphBuilder(subgraph, self.context_length, self.context_bytes)
         for instruction in subgraph.method.instructions:
             if instruction.op not in OPS:
                 raise Refusal.OP.of()

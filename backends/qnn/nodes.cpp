@@ -32,7 +32,10 @@ constexpr std::array kTypes = {"ElementWiseAdd",
                                "ReduceMean",
                                "ReduceMax",
                                "Quantize",
-                               "Dequantize"};
+                               "Dequantize",
+                               "TopK",
+                               "TopK",
+                               "Gather"};
 static_assert(kTypes.size() == static_cast<size_t>(fb::Op::MAX) + 1);
 
 Param scalar(const char* name, DataType data_type, uint64_t room) {
@@ -78,17 +81,19 @@ QnnTensor named_tensor(const char* name, TensorType type, DataType data_type, co
   return made;
 }
 
+void set_scale(QnnTensor* tensor, ScaleOffset scale) {
+  tensor->v1.quantize.definition = Definition::kDefined;
+  tensor->v1.quantize.encoding = Encoding::kScaleOffset;
+  tensor->v1.quantize.scale_offset = scale;
+}
+
 }  // namespace
 
 QnnTensor tensor_of(const fb::ValueT& value, const char* name) {
   const bool has_words = value.words > 0;
   QnnTensor made =
       named_tensor(name, type_of(value.kind), has_words ? DataType::kUnsignedFixed16 : DataType::kFloat16, value.shape);
-  if (has_words) {
-    made.v1.quantize.definition = Definition::kDefined;
-    made.v1.quantize.encoding = Encoding::kScaleOffset;
-    made.v1.quantize.scale_offset = {value.words / 32767, -32768};
-  }
+  if (has_words) { set_scale(&made, {value.words / 32767, -32768}); }
   return made;
 }
 
@@ -113,7 +118,9 @@ Status NodeWriter::add_value(uint32_t index) {
     MOTE_ASSIGN(made, static_tensor(value, part_));
     tensor.v1.data_type = made.data_type;
     tensor.v1.buffer = {made.bytes.data(), static_cast<uint32_t>(made.bytes.size())};
-    if (!made.scales.empty()) {
+    if (value.form == fb::WeightForm::codes) {
+      set_scale(&tensor, made.scales.front());
+    } else if (!made.scales.empty()) {
       tensor.v1.quantize.definition = Definition::kDefined;
       const auto num_scales = static_cast<uint32_t>(made.scales.size());
       if (made.block_scales.empty()) {
@@ -193,24 +200,75 @@ Status NodeWriter::add_params(const fb::NodeT& node, const std::string& name, st
 
 Status NodeWriter::add_node(uint32_t index) {
   const fb::NodeT& node = *from_.part.nodes[index];
-  names_.push_back(format("n%u", index));
-  const std::string& name = names_.back();
+  const std::string name = format("n%u", index);
+  if (node.op == fb::Op::top_values || node.op == fb::Op::top_places) return add_top(node, name);
+  if (node.op == fb::Op::gather) return add_gather(node, name);
   std::vector<QnnTensor> inputs;
   for (const uint32_t input : node.inputs) inputs.push_back(tensors_[input]);
   std::vector<Param> params;
   MOTE_RETURN_IF_ERROR(add_params(node, name, &params));
+  return add_op(name, kTypes[static_cast<size_t>(node.op)], std::move(inputs), {tensors_[node.output]},
+                std::move(params));
+}
+
+Status NodeWriter::add_op(const std::string& name, const char* type, std::vector<QnnTensor> inputs,
+                          std::vector<QnnTensor> outputs, std::vector<Param> params) {
+  names_.push_back(name);
   OpConfig op{};
   op.version = 1;
-  op.name = name.c_str();
+  op.name = names_.back().c_str();
   op.package = kPackage;
-  op.type = kTypes[static_cast<size_t>(node.op)];
+  op.type = type;
   op.num_params = static_cast<uint32_t>(params.size());
   op.params = params.data();
   op.num_inputs = static_cast<uint32_t>(inputs.size());
   op.inputs = inputs.data();
-  op.num_outputs = 1;
-  op.outputs = &tensors_[node.output];
+  op.num_outputs = static_cast<uint32_t>(outputs.size());
+  op.outputs = outputs.data();
   return qnn_status(library_.functions.graph_add_node(graph_, op), op.type);
+}
+
+Result<QnnTensor> NodeWriter::between(const std::string& name, DataType data_type, Shape shape, float scale) {
+  names_.push_back(name);
+  numbers_.push_back(std::move(shape));
+  QnnTensor made = named_tensor(names_.back().c_str(), TensorType::kNative, data_type, numbers_.back());
+  if (scale > 0) set_scale(&made, {scale, 0});
+  MOTE_RETURN_IF_ERROR(
+      qnn_status(library_.functions.tensor_create_graph_tensor(graph_, &made), "make a tensor between ops"));
+  return made;
+}
+
+Status NodeWriter::add_top(const fb::NodeT& node, const std::string& name) {
+  const fb::ValueT& output = from_.value(node.output);
+  const bool gives_values = node.op == fb::Op::top_values;
+  MOTE_ASSIGN(const QnnTensor places, between(name + "_places", DataType::kInt32, output.shape));
+  QnnTensor values = tensors_[node.output];
+  if (!gives_values) { MOTE_ASSIGN(values, between(name + "_values", DataType::kFloat16, output.shape)); }
+  MOTE_RETURN_IF_ERROR(add_op(name, "TopK", {tensors_[node.inputs[0]]}, {values, places},
+                              {scalar("k", DataType::kUint32, node.end), scalar("largest", DataType::kBool8, 1)}));
+  return gives_values ? Status() : add_op(name + "_cast", "Cast", {places}, {tensors_[node.output]});
+}
+
+// Places beyond the first axis, which a file may give, become its first or last.
+Status NodeWriter::add_gather(const fb::NodeT& node, const std::string& name) {
+  const fb::ValueT& weight = from_.value(node.inputs[0]);
+  const bool is_codes = weight.form == fb::WeightForm::codes;
+  MOTE_ASSIGN(const QnnTensor place, between(name + "_place", DataType::kInt32, {1}));
+  MOTE_ASSIGN(const QnnTensor low, between(name + "_low", DataType::kInt32, {1}));
+  MOTE_ASSIGN(const QnnTensor inside, between(name + "_inside", DataType::kInt32, {1}));
+  MOTE_ASSIGN(const QnnTensor last, indices(name + "_last", DataType::kInt32, {weight.shape[0] - 1}, {1}));
+  MOTE_ASSIGN(const QnnTensor first, indices(name + "_first", DataType::kInt32, {0}, {1}));
+  MOTE_RETURN_IF_ERROR(add_op(name + "_cast", "Cast", {tensors_[node.inputs[1]]}, {place}));
+  MOTE_RETURN_IF_ERROR(add_op(name + "_min", "ElementWiseMinimum", {place, last}, {low}));
+  MOTE_RETURN_IF_ERROR(add_op(name + "_max", "ElementWiseMaximum", {low, first}, {inside}));
+  const QnnTensor& from = tensors_[node.inputs[0]];
+  QnnTensor found = tensors_[node.output];
+  if (is_codes) {
+    MOTE_ASSIGN(found, between(name + "_codes", DataType::kSignedFixed8, from_.value(node.output).shape,
+                               from.v1.quantize.scale_offset.scale));
+  }
+  MOTE_RETURN_IF_ERROR(add_op(name, "Gather", {from, inside}, {found}, {scalar("axis", DataType::kInt32, 0)}));
+  return is_codes ? add_op(name + "_halves", "Dequantize", {found}, {tensors_[node.output]}) : Status();
 }
 
 }  // namespace mote::qnn

@@ -33,6 +33,12 @@ class NodeWriter {
   Status add_value(uint32_t index);
   Status add_node(uint32_t index);
   Status add_params(const fb::NodeT& node, const std::string& name, std::vector<Param>* params);
+  Status add_op(const std::string& name, const char* type, std::vector<QnnTensor> inputs,
+                std::vector<QnnTensor> outputs, std::vector<Param> params = {});
+  Status add_top(const fb::NodeT& node, const std::string& name);
+  Status add_gather(const fb::NodeT& node, const std::string& name);
+  // A tensor between the ops of one node.
+  Result<QnnTensor> between(const std::string& name, DataType data_type, Shape shape, float scale = 0);
   Result<QnnTensor> indices(const std::string& name, DataType data_type, std::vector<uint32_t> numbers, Shape shape);
 
   const Library& library_;

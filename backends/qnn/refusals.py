@@ -7,6 +7,8 @@ from llm_export.partition.backend import Reason
 MAX_RANK = 5
 MAX_CONTEXT_BYTES = 4 << 30
 MAX_HALF = 65504.0
+MAX_COUNTED = 2048  # whole numbers that float16 tells apart
+MAX_SHARE = 8
 
 
 class Refusal(Reason):
@@ -20,7 +22,7 @@ class Refusal(Reason):
     WEIGHT_OPERAND = "a weight where an activation is needed"
     WEIGHT_FORM = "a weight of dtype {dtype} and rank {rank}"
     HALF_SCALES = "a weight with float16 scales"
-    CONTEXT = f"weights of {{gigabytes}} GB in one part: a context holds {MAX_CONTEXT_BYTES >> 30}"
+    CONTEXT = "weights of {gigabytes} GB in one part: a context holds {most}"
     ROUNDED = "inputs that are rounded to int8"
     FUNCTION = "function {function}"
     CONSTANTS = "two constants"
@@ -29,4 +31,10 @@ class Refusal(Reason):
     AXIS = "not over the last dimension"
     STATE = "a state of kind {kind}, or with sink positions"
     INPUT = "{name} that the part computes"
+    COUNTED = f"rows of {{width}}: float16 counts to {MAX_COUNTED}"
+    ASCENDING = "the smallest elements"
+    EXPERTS = (
+        f"{{experts}} experts of which a token chooses {{chosen}}: calls of several tokens compute all of at most "
+        f"{MAX_SHARE} for each chosen"
+    )
     ATTENTION = "attention with {what}"

@@ -51,21 +51,39 @@ StaticTensor plain(const Tensor& tensor, float offset) {
   return halves.take();
 }
 
-// [N, K] as [K, N]
-StaticTensor turned(const Tensor& tensor) {
-  const auto n = static_cast<size_t>(tensor.size(0)), k = static_cast<size_t>(tensor.size(1));
-  Halves halves(n * k);
-  for (size_t row = 0; row < n; ++row) {
-    if (tensor.bits == 0) {
-      for (size_t i = 0; i < k; ++i)
-        halves.set(i * n + row, float_at(tensor.data, tensor.dtype, static_cast<int64_t>(row * k + i)));
-      continue;
-    }
-    const WeightRow tiles(tensor, static_cast<int64_t>(row));
-    const float scale = tiles.scale();
-    each_product(
-        tiles, [&](size_t column, int product) { halves.set(column * n + row, scale * static_cast<float>(product)); });
+// Calls visit(matrix, number of the first element) for each matrix [N, K] of a stack, or for the one that it is.
+template <typename Visit> void each_matrix(const Tensor& tensor, const Visit& visit) {
+  if (tensor.rank == 2) return visit(tensor, size_t{0});
+  const int64_t n = tensor.size(1), k = tensor.size(2);
+  Tensor matrix = tensor;
+  matrix.rank = 2;
+  matrix.sizes = {n, k};
+  matrix.strides = {k, 1};
+  const int64_t bytes = matrix_bytes(matrix);
+  for (int64_t i = 0; i < tensor.size(0); ++i) {
+    matrix.data = const_cast<std::byte*>(tensor.as<const std::byte>()) + i * bytes;
+    visit(matrix, static_cast<size_t>(i * n * k));
   }
+}
+
+// [N, K] as [K, N], each of a stack
+StaticTensor turned(const Tensor& tensor) {
+  Halves halves(static_cast<size_t>(tensor.num_elements()));
+  each_matrix(tensor, [&](const Tensor& matrix, size_t first) {
+    const auto n = static_cast<size_t>(matrix.size(0)), k = static_cast<size_t>(matrix.size(1));
+    for (size_t row = 0; row < n; ++row) {
+      if (matrix.bits == 0) {
+        for (size_t i = 0; i < k; ++i)
+          halves.set(first + i * n + row, float_at(matrix.data, matrix.dtype, static_cast<int64_t>(row * k + i)));
+        continue;
+      }
+      const WeightRow tiles(matrix, static_cast<int64_t>(row));
+      const float scale = tiles.scale();
+      each_product(tiles, [&](size_t column, int product) {
+        halves.set(first + column * n + row, scale * static_cast<float>(product));
+      });
+    }
+  });
   return halves.take();
 }
 
@@ -87,6 +105,47 @@ Result<StaticTensor> bytes_of_rows(const Tensor& tensor) {
   }
   MOTE_REQUIRE(fits, Code::kInvalidProgram, "its rows are no signed bytes with one positive scale");
   return result;
+}
+
+// The power of two that no row of a stack has a larger scale than.
+float scale_of_all(const Tensor& tensor) {
+  float most = 0;
+  each_matrix(tensor, [&](const Tensor& matrix, size_t) {
+    for (int64_t row = 0; row < matrix.size(0); ++row) most = std::max(most, WeightRow(matrix, row).scale());
+  });
+  int exponent = 0;
+  std::frexp(most, &exponent);
+  return std::ldexp(1.0f, std::clamp(exponent, kLeastExponent, -kLeastExponent));
+}
+
+Result<StaticTensor> codes_of(const Tensor& tensor) {
+  const float scale = scale_of_all(tensor);
+  StaticTensor result{
+      DataType::kSignedFixed8, std::vector<std::byte>(static_cast<size_t>(tensor.num_elements())), {{scale, 0}}};
+  bool fits = true;
+  each_matrix(tensor, [&](const Tensor& matrix, size_t first) {
+    for (int64_t row = 0; row < matrix.size(0); ++row) {
+      const WeightRow tiles(matrix, row);
+      fits = fits && tiles.scale() >= 0 && tiles.scale() <= scale;
+      each_product(tiles, [&](size_t column, int product) {
+        fits = fits && product >= -128 && product <= 127;
+        result.bytes[first + column * static_cast<size_t>(matrix.size(0)) + static_cast<size_t>(row)] =
+            static_cast<std::byte>(product);
+      });
+    }
+  });
+  MOTE_REQUIRE(fits, Code::kInvalidProgram, "its rows are no signed bytes with one positive scale");
+  return result;
+}
+
+StaticTensor code_scales_of(const Tensor& tensor) {
+  const float scale = scale_of_all(tensor);
+  Halves halves(static_cast<size_t>(tensor.size(0) * tensor.size(1)));
+  size_t next = 0;
+  each_matrix(tensor, [&](const Tensor& matrix, size_t) {
+    for (int64_t row = 0; row < matrix.size(0); ++row) halves.set(next++, WeightRow(matrix, row).scale() / scale);
+  });
+  return halves.take();
 }
 
 // For each row the power of two that its length, the root of its squares' sum, is below: float16 multiplies with it
@@ -143,17 +202,19 @@ uint64_t static_bytes(const fb::ValueT& value) {
   const uint64_t count = elements(value.shape);
   if (value.kind != fb::ValueKind::weight) return 2 * count;
   if (value.form == fb::WeightForm::blocks) return (count + 1) / 2;
-  return value.form == fb::WeightForm::rows ? count : 2 * count;
+  return value.form == fb::WeightForm::rows || value.form == fb::WeightForm::codes ? count : 2 * count;
 }
 
 Result<StaticTensor> static_tensor(const fb::ValueT& value, const DelegatePart& part) {
   if (value.kind == fb::ValueKind::constant) return halves_of(value.numbers);
   const DelegateWeight& weight = part.weights[static_cast<size_t>(value.index)];
   if (value.form == fb::WeightForm::plain) return plain(weight.tensor, value.offset);
-  if (value.form == fb::WeightForm::matrix) return turned(weight.tensor);
+  if (value.form == fb::WeightForm::matrix || value.form == fb::WeightForm::stack) return turned(weight.tensor);
+  if (value.form == fb::WeightForm::code_scales) return code_scales_of(weight.tensor);
   if (value.form == fb::WeightForm::lengths) return halves_of(row_lengths(weight.tensor));
-  Result<StaticTensor> made =
-      value.form == fb::WeightForm::rows ? bytes_of_rows(weight.tensor) : blocks_of(weight.tensor);
+  Result<StaticTensor> made = value.form == fb::WeightForm::rows    ? bytes_of_rows(weight.tensor)
+                              : value.form == fb::WeightForm::codes ? codes_of(weight.tensor)
+                                                                    : blocks_of(weight.tensor);
   if (!made.ok()) return Status(made.status().code(), std::string(weight.name) + ": " + made.status().message());
   return made;
 }

@@ -12,7 +12,7 @@ namespace mote::qnn {
 struct StaticTensor {
   DataType data_type = DataType::kFloat16;
   std::vector<std::byte> bytes;
-  std::vector<ScaleOffset> scales = {};    // of columns, where they are signed bytes
+  std::vector<ScaleOffset> scales = {};    // where they are signed bytes: of columns, or one for all
   std::vector<uint8_t> block_scales = {};  // [columns, groups], where they are blocks
 };
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from llm_export.errors import ProgramError
 from llm_export.instructions.specialize import specialize
 from llm_export.partition.backend import Backend, Subgraph, Unsupported
+from llm_export.partition.divide import divide
 from llm_export.partition.extract import Island, extract, replace_islands
 from llm_export.partition.graph import MethodGraph
 from llm_export.partition.islands import find_islands
@@ -126,13 +127,21 @@ def _take(result: Partitioned, target: Target, backend: Backend, works: Sequence
     for index, (work, islands) in enumerate(zip(works, found, strict=True)):
         for island in islands:
             if island[0] in kept[index]:
-                work.islands.append((backend, extract(work.graph, island)))
+                parts = _divided(result, backend, work, island)
+                work.islands += [(backend, extract(work.graph, part)) for part in parts]
             else:
                 reason = f"too few to be worth a call: {len(island)} together, fewer than {backend.min_instructions}"
                 refused.update({(index, node): reason for node in island})
         work.left -= kept[index]
     for (index, node), reason in sorted(refused.items()):
         result.refusals.append(_refusal(target, backend, works[index].graph, node, reason))
+
+
+def _divided(result: Partitioned, backend: Backend, work: _Work, island: list[int]) -> list[list[int]]:
+    if not backend.max_part_bytes:
+        return [island]
+    weights = result.program.weights
+    return divide(work.graph, island, lambda index: backend.weight_bytes(weights[index]), backend.max_part_bytes)
 
 
 def _taken(result: Partitioned, target: Target, backend: Backend, work: _Work) -> set[int]:

@@ -119,12 +119,18 @@ class Backend(ABC):
     takes_values_in_keys: bool = True
     # Whether it takes inputs that are rounded to int8. For one that does not, the default recipe has float inputs.
     takes_rounded_inputs: bool = True
+    # Of weights in one part, as `weight_bytes` counts them: an island that has more becomes several. 0: any number.
+    max_part_bytes: int = 0
     # Of the name of the asset beside the file that its parts become, if they do, which holds the only copy of the
     # weights that they read: `lower` then only says whether it takes them, and `assemble` makes the asset.
     asset_suffix: str = ""
 
     def check_installed(self) -> None:  # noqa: B027  most need nothing
         """Errors: ArgumentError if what it needs ahead of time is not there, with the line that installs it."""
+
+    def weight_bytes(self, spec: WeightSpec) -> int:
+        """What a weight takes of `max_part_bytes`."""
+        return 0
 
     def counts_for(self, most: int, states: Sequence[StateSpec]) -> tuple[int, ...]:
         """Its token_counts for a model whose calls have `most` tokens at most."""

@@ -50,12 +50,25 @@ Bytes pack(const fb::PartT& part) {
   return {data, data + builder.GetSize()};
 }
 
-// A norm, a product, one of words, and attention of one head over a state.
+// The matrix of an expert out of a stack, and the places of the best of rows.
+void add_experts(Builder& graph, uint32_t rows, const Shape& square) {
+  using Kind = fb::ValueKind;
+  const uint32_t place = graph.value(Kind::input, {1}, 4), codes = graph.value(Kind::weight, {2, kTiled, 16}, 3),
+                 places = graph.value(Kind::output, {kTokens, 2}, 2);
+  (void)graph.value(Kind::distances, square);
+  graph.part().values[codes]->form = fb::WeightForm::codes;
+  graph.part().values[place]->whole = graph.part().values[places]->whole = true;
+  graph.node(fb::Op::top_places, {rows}, places).end = 2;
+  graph.node(fb::Op::gather, {codes, place}, graph.value(Kind::output, {1, kTiled, 16}, 3));
+}
+
+// A norm, a product, one of words, attention of one head over a state, and a matrix out of a stack.
 Bytes sound_blob() {
   using Kind = fb::ValueKind;
   Builder graph;
   graph.part().tokens = kTokens;
   graph.part().capacity = kCapacity;
+  graph.part().context_bytes = 1 << 20;
   graph.part().positions = 1;
   const Shape rows = {1, 1, kTokens, kWidth}, all = {1, 1, kCapacity + kTokens, kWidth};
   const Shape square = {1, 1, kTokens, kCapacity + kTokens};
@@ -107,6 +120,7 @@ Bytes sound_blob() {
   graph.node(fb::Op::matmul, {words, blocks}, sums);
   graph.node(fb::Op::dequantize, {sums}, halves);
   graph.node(fb::Op::multiply, {halves, lengths}, graph.value(Kind::output, {kTokens, 16}, 1));
+  add_experts(graph, y, square);
   return pack(graph.part());
 }
 
@@ -121,6 +135,9 @@ class QnnGraph : public testing::Test {
     tiles.dtype = DType::kInt8;
     tiles.group_size = kTiled;
     part_.weights.push_back({2, "tiles", tiles});
+    tiles.rank = 3;
+    tiles.sizes = {2, 16, kTiled};
+    part_.weights.push_back({3, "stack", tiles});
   }
 
   Result<Graph> verify(const Bytes& blob) {
@@ -152,8 +169,8 @@ TEST_F(QnnGraph, reads_what_is_whole) {
   const Result<Graph> graph = verify(sound_blob());
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   EXPECT_EQ(graph->states.at(3), (StateSizes{kCapacity, 1, kWidth, kWidth}));
-  EXPECT_EQ(graph->reads.size(), 5u);
-  EXPECT_EQ(graph->writes.size(), 4u);
+  EXPECT_EQ(graph->reads.size(), 7u);
+  EXPECT_EQ(graph->writes.size(), 6u);
 }
 
 TEST_F(QnnGraph, says_what_is_wrong) {
@@ -166,8 +183,8 @@ TEST_F(QnnGraph, says_what_is_wrong) {
   using Kind = fb::ValueKind;
   EXPECT_EQ(refusal([](auto& part) { part.tokens = 0; }), ".tokens: 0: must be 1..4096");
   EXPECT_EQ(refusal([](auto& part) { part.positions = 0; }), ".positions: 0: must be an argument of its own");
-  EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).index = 3; }),
-            ".values[1]: index = 3: the part has 3 weights");
+  EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).index = 4; }),
+            ".values[1]: index = 4: the part has 4 weights");
   EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).form = fb::WeightForm::rows; }),
             ".values[1]: form: not of this weight's dtype and bits");
   EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::weight).shape = {7}; }),
@@ -179,7 +196,19 @@ TEST_F(QnnGraph, says_what_is_wrong) {
   EXPECT_EQ(refusal([](auto& part) { part.nodes[1]->inputs[0] = 12; }), ".nodes[1]: inputs: value 12 is not there yet");
   EXPECT_EQ(refusal([](auto& part) { part.nodes[1]->inputs[1] = 1; }), ".nodes[1]: ranks of a product");
   EXPECT_EQ(refusal([](auto& part) { part.nodes[12]->end = 5; }), ".nodes[12]: begin and end: must lie in the input");
-  EXPECT_EQ(refusal([](auto& part) { part.nodes.pop_back(); }), ".values[28]: is written by no node");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes.pop_back(); }), ".values[33]: is written by no node");
+  EXPECT_EQ(refusal([](auto& part) { part.context_bytes = 0; }), ".context_bytes: 0: must be 1..4294967296");
+  EXPECT_EQ(refusal([](auto& part) { part.values[1]->whole = true; }), ".values[1]: whole: is for inputs and outputs");
+  EXPECT_EQ(refusal([](auto& part) { part.values[30]->form = fb::WeightForm::rows; }),
+            ".values[30]: form: its weights have 2 dimensions");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes[19]->end = 65; }),
+            ".nodes[19]: end: must be 1 to the width of the rows");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes[20]->inputs = {18, 29}; }),
+            ".nodes[20]: inputs: a gather is of a plain weight or a stack, and a stack for a gather");
+  EXPECT_EQ(refusal([](auto& part) { part.nodes[20]->inputs[1] = 18; }),
+            ".nodes[20]: a gather: must be at one place of the first axis");
+  EXPECT_EQ(refusal([&](auto& part) { value_of(part, Kind::distances).window = -1; }),
+            ".values[32]: a mask or distances must be [1, 1, tokens, capacity + tokens] with a window of at least 0");
   EXPECT_EQ(refusal([](auto& part) { part.values[21]->form = fb::WeightForm::rows; }),
             ".nodes[16]: words: must be what is quantized, or a product with a weight in blocks");
   EXPECT_EQ(refusal([](auto& part) { part.values[25]->words = 0; }),
@@ -197,11 +226,12 @@ TEST_F(QnnGraph, says_what_is_wrong) {
 }
 
 void change_value(fb::ValueT& value, Random& random) {
-  switch (below(random, 7)) {
+  switch (below(random, 8)) {
+    case 6: value.whole = !value.whole; break;
     case 5: value.words = below(random, 2) == 0 ? 3.0f : 0.0f; break;
-    case 0: value.kind = static_cast<fb::ValueKind>(below(random, 12)); break;
+    case 0: value.kind = static_cast<fb::ValueKind>(below(random, 13)); break;
     case 1: value.index = changed(value.index, random); break;
-    case 2: value.form = static_cast<fb::WeightForm>(below(random, 6)); break;
+    case 2: value.form = static_cast<fb::WeightForm>(below(random, 10)); break;
     case 3: value.numbers.assign(below(random, 10), 1.0f); break;
     case 4: value.shape.resize(below(random, 8), 1); break;
     default:
@@ -214,7 +244,7 @@ void change_value(fb::ValueT& value, Random& random) {
 
 void change_node(fb::NodeT& node, size_t num_values, Random& random) {
   switch (below(random, 6)) {
-    case 0: node.op = static_cast<fb::Op>(below(random, 28)); break;
+    case 0: node.op = static_cast<fb::Op>(below(random, 31)); break;
     case 1: node.output = static_cast<uint32_t>(below(random, num_values + 2)); break;
     case 2: node.inputs.resize(below(random, 5), static_cast<uint32_t>(below(random, num_values))); break;
     case 3: node.axes.assign(below(random, 6), static_cast<uint32_t>(below(random, 6))); break;

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import gelu, silu
 
 import llm_export.capture.ops  # noqa: F401  registers mote::
@@ -17,7 +19,19 @@ from backends.qnn.refusals import Refusal
 from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Instruction, LoweredMethod, Value
 from llm_export.program.specs import StateSpec, TileScales, WeightSpec
-from tests.backends.parts import ROOT, Part, T, Typed, assert_near, dims, linear_attributes, numbers, quantised, random
+from tests.backends.parts import (
+    ROOT,
+    Part,
+    Stack,
+    T,
+    Typed,
+    assert_near,
+    dims,
+    linear_attributes,
+    numbers,
+    quantised,
+    random,
+)  # fmt: skip
 
 mote = torch.ops.mote
 TOLERANCE = 3e-3  # of float16, whose sums are float16 too
@@ -70,6 +84,62 @@ def rope_case(layout: str, rotated: int):
     return part, lambda x, cos, sin: mote.rope(x, cos, sin, layout=layout)
 
 
+def attention(inputs=(), state=None, tokens=7, **attributes) -> Part:
+    """An attention over one state, with changes that make it another. inputs: the last operands"""
+    state = state or StateSpec("s", "kv_cache", 1, 32, 32, 0, 0, ())
+    operands = [HEADS, (1, 1, 7, 32), (1, 1, 7, 32), Typed((1, 7), torch.int64), *[None] * 4]
+    operands = [*operands[: 8 - len(inputs)], *inputs]
+    usual = {"window": 0, "bidirectional": 0, "chunked": 0, "stride": 1, "value_dim": 0, "state": 0}
+    words = {name: dims(value) for name, value in {**usual, **attributes}.items()}
+    words |= {"scale": numbers(0.2), "softcap": numbers(0.0)}
+    part = Part("mote.attention", operands, (1, 7, 3, 32), words)
+    part.subgraph = replace(part.subgraph, states=(state,))
+    part.subgraph.method.min_tokens = part.subgraph.method.max_tokens = tokens
+    return part
+
+
+def attention_case(sinks=None, slopes=None, window: int = 0):
+    """The first call of a session."""
+    behind = torch.arange(7)[:, None] - torch.arange(7)
+
+    def expected(q, k, v, _positions, *of_tokens):
+        scores = 0.2 * q @ k.mT
+        if slopes is not None:
+            scores = scores - slopes[:, None, None] * behind
+        scores = scores.masked_fill((behind < 0) | (behind >= (window or 7)), -torch.inf)
+        if sinks is not None:
+            each = of_tokens[0].mT[..., None] if of_tokens else sinks[:, None, None].expand(1, 3, 7, 1)
+            scores = torch.cat((scores, each), -1)
+        return (scores.softmax(-1)[..., :7] @ v).transpose(1, 2)
+
+    return attention([sinks, slopes, None, None], window=window), expected
+
+
+def stack(*sizes: int, bits: int = 4) -> Stack:
+    return Stack(quantised(random(*sizes, seed=expert), bits, 32) for expert in range(4))
+
+
+def experts_case(tokens: int, gate_up, down, biases=(None, None), function: str = "silu", **attributes):
+    words = {"layout": "concatenated", "limit": 0.0, "alpha": 0.0, "gate_softcap": 0.0, "up_softcap": 0.0, **attributes}
+    operands = [(tokens, 64), Typed((tokens, 2), torch.int64), (tokens, 2), gate_up, down, *biases]
+    in_file = {name: numbers(value) if isinstance(value, float) else value for name, value in words.items()}
+    part = Part("mote.moe_experts", operands, (tokens, 64), {"activations": "float", "function": function, **in_file})
+    stacks = [each.dequantize() if isinstance(each, Stack) else each for each in (gate_up, down)]
+    return part, lambda x, indices, weights: mote.moe_experts(
+        x, indices, weights, *stacks, *biases, function=function, **words
+    )
+
+
+GPT_OSS = {"layout": "interleaved", "limit": 7.0, "alpha": 1.702, "biases": (random(4, 192), random(4, 64))}
+
+
+def top_case(width: int, count: int):
+    """Of numbers that are apart, as float16 may not tell others."""
+    attributes = {"k": dims(count), "dim": dims(1), "largest": dims(1)}
+    part = Part("aten.topk", [(3, width)], [(3, count), Typed((3, count), torch.int64)], attributes)
+    return part, lambda x: tuple(x.topk(count))
+
+
 # name: a part, and what PyTorch gives for its inputs
 CASES = {
     **{name: (Part(f"aten.{name}", [X], X), function) for name, function in UNARY.items()},
@@ -119,26 +189,49 @@ CASES = {
         for layout in ("half", "half_flipped", "interleaved")
         for rotated in (24, 32)
     },
+    "sum": (Part("aten.sum", [X], (1, 7), {"dims": dims(-1), "keepdim": dims(0)}), lambda x: x.sum(-1)),
+    "topk": top_case(60, 4),
+    "moe_experts, one token": experts_case(1, stack(192, 64), stack(64, 96)),
+    "moe_experts": experts_case(2, stack(192, 64), stack(64, 96), function="gelu_tanh"),
+    "moe_experts of gpt_oss": experts_case(2, stack(192, 64), stack(64, 96), **GPT_OSS),
+    "moe_experts with softcaps": experts_case(
+        2, stack(192, 64), stack(64, 96, bits=3), gate_softcap=2.0, up_softcap=3.0
+    ),
+    "moe_experts float": experts_case(2, random(4, 96, 64), random(4, 64, 96), layout="single"),
+    "moe_experts 8 bits": experts_case(1, stack(192, 64, bits=8), stack(64, 96, bits=8)),
+    "attention": attention_case(),
+    "attention window": attention_case(window=3),
+    "attention sinks": attention_case(sinks=random(3)),
+    "attention sinks of tokens": attention_case(sinks=(1, 7, 3)),
+    "attention slopes": attention_case(slopes=torch.tensor([0.5, 0.25, 2**-8])),
+    "attention sinks slopes window": attention_case(random(3), torch.tensor([0.5, 0.25, 2**-8]), 3),
 }  # fmt: skip
+
+
+def given(value: Value, seed: int) -> Tensor:
+    """Random numbers; of whole ones those from 0."""
+    shape = [size.constant for size in value.shape]
+    return random(*shape, seed=seed) if value.dtype == torch.float32 else torch.arange(math.prod(shape)).view(shape)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_op(name, qnn):
     part, expected = CASES[name]
     method = part.subgraph.method
-    shapes = [[size.constant for size in method.values[i].shape] for i in method.inputs]
-    inputs = [random(*shape, seed=i) for i, shape in enumerate(shapes)]
+    inputs = [given(method.values[i], seed) for seed, i in enumerate(method.inputs)]
     if name in ("sqrt", "rsqrt", "div"):
         inputs[-1] = inputs[-1].abs() + 0.5
     # Inputs reach the device as float16, so that much is not the op's.
-    inputs = [x.half().float() for x in inputs]
-    assert_near(part.run(QnnBackend(), 1, inputs), expected(*inputs), TOLERANCE)
+    inputs = [x.half().float() if x.is_floating_point() else x for x in inputs]
+    outputs = part.run_all(QnnBackend(16), method.max_tokens if method.is_fixed else 1, inputs)
+    wanted = expected(*inputs)
+    for got, want in zip(outputs, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        assert_near(got, want, TOLERANCE)
 
 
 def test_every_op_has_a_case():
-    """Attention has states: test_models.py compares it, alone and among others."""
     tried = {part.subgraph.method.instructions[0].op for part, _ in CASES.values()}
-    assert {*OPS} == tried | {"mote.attention"}
+    assert {*OPS} == tried
 
 
 def test_enumerations_are_those_of_the_schema():
@@ -146,19 +239,6 @@ def test_enumerations_are_those_of_the_schema():
     for kind in (blob.ValueKind, blob.WeightForm, blob.Op):
         words = re.search(rf"enum {kind.__name__} : ubyte {{([^}}]*)}}", schema)[1]
         assert [word.split("=")[0].strip() for word in words.split(",")] == [each.name for each in kind]
-
-
-def attention(inputs=(), state=None, **attributes) -> Part:
-    """An attention over one state, with changes that make it another."""
-    state = state or StateSpec("s", "kv_cache", 1, 32, 32, 0, 0, ())
-    operands = [HEADS, (1, 1, 7, 32), (1, 1, 7, 32), Typed((1, 7), torch.int64), *[None] * 4]
-    operands = [*operands[: 8 - len(inputs)], *inputs]
-    usual = {"window": 0, "bidirectional": 0, "chunked": 0, "stride": 1, "value_dim": 0, "state": 0}
-    words = {name: dims(value) for name, value in {**usual, **attributes}.items()}
-    words |= {"scale": numbers(0.2), "softcap": numbers(0.0)}
-    part = Part("mote.attention", operands, (1, 7, 3, 32), words)
-    part.subgraph = replace(part.subgraph, states=(state,))
-    return part
 
 
 def tied_positions() -> Part:
@@ -208,7 +288,12 @@ REFUSED = [
     ("a state of kind recurrent, or with sink positions",
      attention(state=StateSpec("s", "recurrent", 0, 0, 0, 0, 0, (1, 2)))),
     ("positions that the part computes", tied_positions()),
-    ("attention with sinks", attention(inputs=[(3,), None, None, None])),
+    ("rows of 4096: float16 counts to 2048", top_case(4096, 2)[0]),
+    ("the smallest elements", Part("aten.topk", [X[1:]], [(7, 2), Typed((7, 2), torch.int64)],
+                                   {"k": dims(2), "dim": dims(1), "largest": dims(0)})),
+    ("64 experts of which a token chooses 2: calls of several tokens compute all of at most 8 for each chosen",
+     experts_case(2, random(64, 2, 64), random(64, 64, 1))[0]),
+    ("attention with chosen keys", attention(inputs=[Typed((1, 7, 1, 2), torch.int64), None])),
     ("attention with chunked", attention(chunked=1)),
 ]  # fmt: skip
 
@@ -271,6 +356,8 @@ def test_weights_keep_their_bits_or_become_bytes():
 def test_slots_and_lengths_that_cannot_be():
     with pytest.raises(ValueError, match="context_length = 0: must be at least 1"):
         QnnBackend(0)
+    with pytest.raises(ValueError, match="context_bytes = 0: must be 1 to 4294967296"):
+        QnnBackend(context_bytes=0)
     assert QnnBackend(64).counts_for(4096, ()) == (32,)
     assert QnnBackend(16).counts_for(4096, ()) == (16,)
 

@@ -19,10 +19,10 @@ MAX_RELATIVE_ERROR = 4e-3  # of the largest logit
 SLOTS, LENGTHS = 64, (8,)
 
 
-def export(name: str, folder: Path, recipe: str = "4w", slots: int = SLOTS) -> Path:
+def export(name: str, folder: Path, recipe: str = "4w", slots: int = SLOTS, **options) -> Path:
     save_tiny_checkpoint(name, folder / "checkpoint")
     path = folder / "model.mote"
-    backends = [QnnBackend(slots, LENGTHS), "cpu"]
+    backends = [QnnBackend(slots, LENGTHS, **options), "cpu"]
     report = api.export(folder / "checkpoint", path, backends=backends, recipe=recipe, group_size=32, check="off")
     left = [r for r in report.refusals if r.method == "decode" and r.op not in ("mote.embedding", "mote.rope_table")]
     assert not left
@@ -30,11 +30,13 @@ def export(name: str, folder: Path, recipe: str = "4w", slots: int = SLOTS) -> P
 
 
 # Norms of queries and keys; softcaps and windows; windows; a product for queries, keys and values; gates of other
-# functions; rotary embeddings of pairs and of a part of a head; layer norms; squares.
+# functions; rotary embeddings of pairs and of a part of a head; layer norms; squares; slopes;
+# experts; experts and sinks.
 @pytest.mark.parametrize(
     ("name", "recipe"),
     [("llama", "none"), ("llama", "4w"), ("llama", "8w"), ("qwen3", "4w"), ("gemma2", "4w"), ("mistral", "4w"),
-     ("phi3", "4w"), ("olmo2", "none"), ("glm4", "4w"), ("gpt_neox", "4w"), ("cohere2", "8w"), ("arcee", "4w")],
+     ("phi3", "4w"), ("olmo2", "none"), ("glm4", "4w"), ("gpt_neox", "4w"), ("cohere2", "8w"), ("arcee", "4w"),
+     ("bloom", "4w"), ("falcon-alibi", "none"), ("mixtral", "4w"), ("qwen3_moe", "8w"), ("gpt_oss", "4w")],
 )  # fmt: skip
 def test_the_same_logits_as_on_the_cpu(name, recipe, tmp_path, qnn):
     path = export(name, tmp_path, recipe)
@@ -47,6 +49,17 @@ def test_the_same_logits_as_on_the_cpu(name, recipe, tmp_path, qnn):
     assert np.array_equal(logits(Model.load(path, backend="qnn"), ids), got)  # by what was kept
     kept[0].write_bytes(kept[0].read_bytes()[:-9])
     assert np.array_equal(logits(Model.load(path, backend="qnn"), ids), got)  # compiled anew
+
+
+def test_weights_beyond_one_context_get_several(tmp_path, qnn):
+    rows, ids = [], list(range(3, 3 + PREFILL + DECODE + VERIFY))
+    for number, bytes_of_context in enumerate((1 << 32, 22_000)):
+        (folder := tmp_path / str(number)).mkdir()
+        path = export("qwen3", folder, context_bytes=bytes_of_context)
+        rows.append(logits(Model.load(path, backend="qnn"), ids))
+        assert len(list(folder.glob("model.mote.qnn-context-*"))) == (1, 4)[number]
+        assert np.array_equal(logits(Model.load(path, backend="qnn"), ids), rows[-1])  # by what was kept
+    assert np.array_equal(*rows)
 
 
 @pytest.fixture(scope="module")

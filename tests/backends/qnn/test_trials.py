@@ -21,6 +21,7 @@ FAULTY = Path(os.environ.get("MOTE_TEST_QNN_FAULTY", BUILD / "qnn/libQnnHtp.so")
 RUN_CHOICE = Path(os.environ.get("MOTE_RUN_ASSET_FAULTS", BUILD / "assets/run_asset_faults")).with_name(
     "run_asset_choice"
 )
+RUN_FAULTS = FAULTY.with_name("run_qnn_faults")
 pytestmark = pytest.mark.skipif(not FAULTY.exists(), reason="the build has no library for this")
 
 
@@ -84,6 +85,15 @@ def test_a_process_that_dies_is_remembered(file):
     assert "processes that tried it did not come to an end" in described(file)
 
 
+def test_faults_leave_the_text_as_it_is(file):
+    """MOTE_TEST_FAULTS: how many"""
+    count = os.environ.get("MOTE_TEST_FAULTS", "200")
+    run = [RUN_FAULTS, file, FAULTY.parent, count]
+    result = subprocess.run(run, capture_output=True, text=True, timeout=3000)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == f"{count} faults"
+
+
 def test_other_patience_is_refused(file):
     for wrong in ("0", "1s", "-1", "86401"):
         assert f"MOTE_QNN_PATIENCE = {wrong}: must be 1 to 86400 seconds" in described(file, MOTE_QNN_PATIENCE=wrong)
@@ -122,6 +132,16 @@ def rows(file: Path, backend: str, **environment: str) -> tuple[str, str, list[l
     result = subprocess.run(run, env=os.environ | environment, capture_output=True, text=True, timeout=1200)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout.splitlines()[-1])
+
+
+def test_a_call_that_hangs_later_is_remembered(file):
+    """By a library that computes itself."""
+    environment = {"MOTE_QNN_LIBRARIES": str(FAULTY.parent), "MOTE_TEST_QNN_LIBRARY": "interpreter"}
+    assert described(file, **environment)["target"] == "qnn"
+    fault = {"MOTE_TEST_QNN_FAULT": "execute:hang:5", "MOTE_QNN_PATIENCE": "1"}
+    backend, why, _ = rows(file, "qnn", **environment, **fault)
+    assert backend == "cpu" and "QNN did not answer when it was to run a graph" in why
+    assert "failed: QNN did not answer when it was to run a graph" in described(file, **environment)
 
 
 @pytest.mark.parametrize(
