@@ -179,6 +179,22 @@ def embedding(ids, weight, *, rotated=0):
 
 
 @define(
+    "ngram_ids(Tensor tokens, Tensor previous, Tensor multipliers, *, int[] sizes, int eos) -> Tensor",
+    lambda tokens, previous, multipliers, *, sizes, **_: tokens.new_empty(1, tokens.shape[1], len(sizes)),
+)
+def ngram_ids(tokens, previous, multipliers, *, sizes, eos):
+    before = previous.long() * (previous != 0).long().cumprod(-1)  # ends where one is `eos`
+    hashes = torch.cat((tokens.unsqueeze(-1), eos + before), dim=-1) * multipliers
+    heads, mixed = len(sizes) // previous.shape[-1], hashes[..., 0]
+    ids = []
+    for index, size in enumerate(sizes):
+        if index % heads == 0:
+            mixed = mixed ^ hashes[..., index // heads + 1]
+        ids.append(mixed.remainder(size) + sum(sizes[:index]))
+    return torch.stack(ids, dim=-1)
+
+
+@define(
     "rms_norm(Tensor x, Tensor? weight, *, float eps, int unit_offset=0) -> Tensor",
     lambda x, weight, *, eps, unit_offset=0: torch.empty(x.shape, dtype=x.dtype, device=x.device),
 )

@@ -48,6 +48,11 @@ class Row:
         return f"{self.model_type}-{self.variant}" if self.variant else self.model_type
 
 
+# The token that ends a text is one of the tested ones, the table is small, and no scores of blocks are equal.
+QWEN4_NGRAMS = {
+    "ple_layer_ids": [1], "ngram_size": 3, "heads_per_ngram": 2, "ngram_vocab_size_base": 50, "split_ngram_parts": 2,
+    "make_ngram_vocab_size_divisible_by": 8, "eos_token_id": 100, "indexer_n_heads": 16,
+}  # fmt: skip
 ALTERNATING = {"layer_types": ["sliding_attention", "full_attention"]}
 MLA = {
     "num_key_value_heads": 4, "head_dim": 16, "q_lora_rank": 32, "kv_lora_rank": 32, "qk_nope_head_dim": 32,
@@ -238,6 +243,7 @@ VARIANTS = [
     Row("falcon", {"alibi": True, "multi_query": False}, "alibi", attention="sdpa"),  # eager adds the bias twice
     Row("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}, "new-decoder"),
     Row("qwen2", {"use_sliding_window": True, "max_window_layers": 1, "tie_word_embeddings": True}, "window-tied"),
+    Row("qwen4_exp_text", ARGUMENTS["qwen4_exp_text"] | QWEN4_NGRAMS, "ngrams"),
 ]
 ROWS: list[Row] = [
     Row(name, ARGUMENTS.get(name, {}), failure=FAILURES.get(name, "")) for name in generators()

@@ -15,8 +15,32 @@ from llm_export.capture.draft_heads import DraftHead
 from tests.contracts.architectures import find, randomize, tiny_model
 
 # As Qwen has them, else behind the layers of the model, as DeepSeek has them.
-BESIDE = ("qwen3_5_text", "qwen3_next")
-NAMES = (*BESIDE, "deepseek_v3", "glm4_moe")
+BESIDE = ("qwen3_5_text", "qwen3_next", "exaone_moe")
+# Forms of names that transformers' MtpModel does not load.
+FORMS = {
+    "bailing_hybrid": {r"\.post_norm\.": ".final_layernorm.", r"\.mtp_block\.": "."},
+    "hy_v3": {r"\.post_norm\.": ".final_layernorm.", r"\.mtp_block\.": "."},
+    "mimo_v2_flash": {
+        r"\.post_norm\.": ".final_layernorm.",
+        r"\.mtp_block\.post_attention_layernorm\.": ".pre_mlp_layernorm.",
+        r"\.mtp_block\.": ".",
+        r"^": "model.mtp.",
+    },
+    "nemotron_h": {  # a head is two blocks
+        r"^layers\.0\.mtp_block\.blocks\.": "mtp.layers.",
+        r"^layers\.0\.post_norm\.": "mtp.layers.1.final_layernorm.",
+        r"^layers\.0\.": "mtp.layers.0.",
+    },
+}
+NAMES = (*BESIDE[:2], "deepseek_v3", "glm4_moe", *FORMS, *BESIDE[2:])
+# What their layers are, where it is not full attention with experts.
+KINDS = {
+    "bailing_hybrid": {"layer_types": "full_attention", "mlp_layer_types": "dense"},
+    "exaone_moe": {"layer_types": "full_attention", "mlp_layer_types": "dense"},
+    "mimo_v2_flash": {"layer_types": "sliding_attention", "mlp_layer_types": "dense"},
+}
+USUAL = {"layer_types": "full_attention", "mlp_layer_types": "sparse"}
+HEAD = "head.safetensors"  # beside a checkpoint, a head as MtpModel has it
 SEVERAL = {"deepseek_v3-3": 3, "glm4_moe-2": 2}  # heads, most of whose guesses are right
 
 QWEN = {
@@ -33,20 +57,23 @@ DEEPSEEK = {r"\.post_norm\.": ".shared_head.norm.", r"\.mtp_block\.": "."}
 def save_with_head(name: str, folder: Path, seed: int = 0) -> None:
     """Writes the checkpoint of a row of tests/contracts/architectures with a head of random weights."""
     model = tiny_model(find(name.partition("-")[0]), seed)
-    head = DraftHead(model, SEVERAL.get(name, 1)).own
+    head = DraftHead(model, SEVERAL.get(name, 1), KINDS.get(name)).own
     randomize(head, seed + 1)
     if name in SEVERAL:
         _look_at_the_last_token(model, head)
     model.save_pretrained(folder)
     tensors = load_file(folder / "model.safetensors")
+    renamings = FORMS.get(name, QWEN if name in BESIDE else DEEPSEEK)
     for key, value in _split_experts(head.state_dict()).items():
-        for pattern, replacement in (QWEN if name in BESIDE else DEEPSEEK).items():
+        for pattern, replacement in renamings.items():
             key = re.sub(pattern, replacement, key)
-        if name not in BESIDE:
+        if key.startswith("layers."):
             _, depth, rest = key.split(".", 2)
             key = f"model.layers.{model.config.num_hidden_layers + int(depth)}.{rest}"
         tensors[key] = value.contiguous()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    if name in FORMS:
+        save_file({key: value.contiguous() for key, value in head.state_dict().items()}, folder / HEAD)
 
 
 @torch.no_grad()
@@ -69,14 +96,24 @@ def _split_experts(state: dict[str, Tensor]) -> dict[str, Tensor]:
     parts: dict[str, Tensor] = {}
     for key, value in state.items():
         stem, _, leaf = key.rpartition(".")
-        if leaf not in ("gate_up_proj", "down_proj") or value.dim() != 3:
+        if leaf not in ("gate_up_proj", "up_proj", "down_proj") or value.dim() != 3:
             parts[key] = value
             continue
         for index, expert in enumerate(value):
-            names = ("gate_proj", "up_proj") if leaf == "gate_up_proj" else ("down_proj",)
+            names = ("gate_proj", "up_proj") if leaf == "gate_up_proj" else (leaf,)
             for part, matrix in zip(names, expert.chunk(len(names)), strict=True):
                 parts[f"{stem}.{index}.{part}.weight"] = matrix
     return parts
+
+
+class _InTurn(nn.Module):
+    def __init__(self, *blocks: nn.Module):
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, hidden_states: Tensor, **others) -> Tensor:
+        attention, experts = self.blocks
+        return experts(attention(hidden_states, attention_mask=others["attention_mask"]))
 
 
 class Reference:
@@ -91,9 +128,19 @@ class Reference:
         places = [r"^mtp\.", *(rf"^model\.layers\.{index}\." for index in behind)]
         self.model._keys_to_ignore_on_load_unexpected = places
         config.num_mtp_layers = count
-        if hasattr(config, "layer_types"):
-            config.mtp_layer_types = ["full_attention"] * count
-        self.head = MtpModel.from_pretrained(self.model).eval()
+        for field, usual in USUAL.items():
+            if hasattr(config, field):
+                setattr(config, f"mtp_{field}", [KINDS.get(name, USUAL).get(field, usual)] * count)
+        if name in FORMS:
+            if name == "nemotron_h":
+                config.mtp_layer_types, config.rms_norm_eps = config.mtp_layers_block_type, config.layer_norm_epsilon
+            self.head = MtpModel(self.model, count).eval()
+            if name == "nemotron_h":
+                layer = self.head.layers[0]
+                layer.mtp_block = _InTurn(layer.mtp_block, type(layer.mtp_block)(self.head.config, 1)).eval()
+            self.head.load_state_dict(load_file(folder / HEAD), strict=False)
+        else:
+            self.head = MtpModel.from_pretrained(self.model).eval()
 
     @torch.no_grad()
     def guesses(self, ids: list[int], count: int) -> list[Tensor]:

@@ -73,6 +73,20 @@ def experts(x, indices, weights, gate_up, down, *_) -> Tensor:
     return torch.stack(rows)
 
 
+def ngram_ids(tokens, previous, _) -> Tensor:
+    rows = []
+    for token, before in zip(tokens[0].tolist(), previous[0].long().tolist(), strict=True):
+        second = 7 + before[0]
+        third = 7 + before[1] if before[0] else 7
+        pair = _wrapped(3 * token) ^ _wrapped(second * ((1 << 62) - 57))
+        rows.append([pair % 5, 5 + pair % 7, 12 + (pair ^ third * 11) % 11, 23 + (pair ^ third * 11) % 13])
+    return torch.tensor([rows])
+
+
+def _wrapped(value: int) -> int:
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def softcapped_experts(x, indices, weights, gate_up, down) -> Tensor:
     out = torch.zeros_like(x)
     for token, slot in torch.cartesian_prod(torch.arange(x.shape[0]), torch.arange(indices.shape[1])):
@@ -161,6 +175,10 @@ CASES = [
     Case("gated_linear", "gelu_tanh", inputs(normal(3, 8), normal(10, 8)),
          lambda x, w: F.gelu(x @ w[:5].T, approximate="tanh") * (x @ w[5:].T), {"function": "gelu_tanh"}),
     Case("embedding", "rows", inputs(torch.tensor([[3, 0]]), normal(5, 8)), lambda ids, w: w[ids]),
+    Case("ngram_ids", "two and three tokens, beyond the end of a text",
+         inputs(torch.tensor([[9, 4, 7, 5, 6]]), torch.tensor([[[0, 0], [2, 0], [-3, 2], [0, -3], [-2, 0]]]).float(),
+                torch.tensor([3, (1 << 62) - 57, 11])),
+         ngram_ids, {"sizes": [5, 7, 11, 13], "eos": 7}),
     Case("rms_norm", "unit offset", inputs(normal(2, 3, 8), normal(8)),
          lambda x, w: F.rms_norm(x.double(), (8,), 1 + w.double(), 1e-6), {"eps": 1e-6, "unit_offset": 1}),
     Case("layer_norm", "weight and bias", inputs(normal(2, 3, 8), normal(8), normal(8)),

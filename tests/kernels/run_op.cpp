@@ -2,7 +2,7 @@
 // (tests/contracts/ops.py). Words, in this order, each line any number of times but the first:
 //   OP
 //   input float32|int64 RANK SIZES... ELEMENTS... | absent
-//   integer NAME VALUE | number NAME VALUE | text NAME VALUE
+//   integer NAME VALUE | integers NAME COUNT VALUES... | number NAME VALUE | text NAME VALUE
 //   output float32|int64 RANK SIZES...
 #include <cstdio>
 #include <iostream>
@@ -63,6 +63,7 @@ int run() {
     } else {
       const auto name = next<std::string>();
       if (word == "integer") call.integers(name, {next<int64_t>()});
+      if (word == "integers") call.integers(name, next_shape());
       if (word == "number") call.number(name, next<double>());
       if (word == "text") call.text(name, next<std::string>());
     }

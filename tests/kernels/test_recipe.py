@@ -42,9 +42,11 @@ def words(kind: str, tensor: Tensor | None, with_elements: bool = True) -> str:
 def call_of(case, tensors: list[Tensor | None], expected: Tensor) -> str:
     """What run_op reads: the instruction that an export makes of the case."""
     lines = [f"mote.{case.op}\n", *(words("input", tensor) for tensor in tensors)]
+    kinds = {"int": "integer", "List[int]": "integers", "float": "number", "str": "text"}
     for argument in getattr(torch.ops.mote, case.op).default._schema.arguments:
-        if kind := {"int": "integer", "float": "number", "str": "text"}.get(str(argument.type)):
+        if kind := kinds.get(str(argument.type)):
             value = case.attributes.get(argument.name, argument.default_value)
+            value = f"{len(value)} {' '.join(map(str, value))}" if kind == "integers" else value
             lines.append(f"{kind} {argument.name} {value}\n")
     return "".join(lines) + words("output", expected, with_elements=False)
 

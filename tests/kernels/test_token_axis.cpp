@@ -133,6 +133,8 @@ const std::vector<Case> kCases = {
     {"mote.layer_norm", {{{8, kT}, kSecond}}, {}, {8, kT}, kMixesTokens},
     {"mote.embedding", {{{1, kT}, kSecond}, kWeight}, {}, {1, kT, 8}, kSecond},
     {"mote.embedding", {{{1, kT}, kSecond}, kRows}, {}, {1, kT, 8}, kMixesTokens},
+    {"mote.ngram_ids", {{{1, kT}, kSecond}, {{1, kT, 2}, kSecond}, {{3}}}, {}, {1, kT, 4}, kSecond},
+    {"mote.ngram_ids", {{{1, kT}, kSecond}, {{1, 2, kT}, kThird}, {{3}}}, {}, {1, kT, 4}, kMixesTokens},
     {"mote.rope_table", {{{1, kT}, kSecond}, {{4}}}, {}, {1, kT, 8}, kSecond},
     {"mote.rope_table", {{{1, 4}}, {{4}}}, {}, {1, 4, 8}, kMixesTokens},
     {"mote.rope", {kHeads, {{1, kT, 8}, kSecond}, {{1, kT, 8}, kSecond}}, {}, {1, 4, kT, 8}, kThird},

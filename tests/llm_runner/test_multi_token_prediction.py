@@ -28,7 +28,7 @@ FIXED = {"ignore_eos": True, "max_new_tokens": 30}
 
 
 ALL = bool(os.environ.get("MOTE_TEST_ALL_TYPES"))
-WITH_HEAD = NAMES if ALL else ("qwen3_5_text", "glm4_moe")
+WITH_HEAD = NAMES if ALL else ("qwen3_5_text", "glm4_moe", "mimo_v2_flash")
 WITH_ASSISTANT = assistants.NAMES if ALL else ("gemma4_text-ordered",)
 WITH_EAGLE = eagle_heads.NAMES if ALL else eagle_heads.NAMES[:1]
 
@@ -77,7 +77,7 @@ def test_guesses_are_those_of_transformers(files, name):
     folder = files(name)
     model = Model.load(folder / "tiny.mote")
     of_kind = {**dict.fromkeys(assistants.NAMES, assistants), **dict.fromkeys(eagle_heads.NAMES, eagle_heads)}
-    reference = of_kind[name].Reference(folder) if name in of_kind else Reference(folder)
+    reference = of_kind[name].Reference(folder) if name in of_kind else Reference(folder, name)
     session = model.session(context_length=48, prefill_chunk=4, threads=1, kv_dtype="float32")
     place = logits_of_head(model)
     calls: dict[int, list[np.ndarray]] = {}
@@ -192,6 +192,26 @@ def test_the_file_grows_by_the_head_alone(files, tmp_path):
     (note,) = report.notes
     assert "without the head for multi-token prediction" in note and "'layers.0.enorm.weight'" in note
     assert report.file_bytes == (tmp_path / "plain.mote").stat().st_size
+
+
+@pytest.mark.parametrize(
+    "added, reason",
+    [
+        ("model.layers.2.self_attn.sinks", "transformers' layer has no place for 'model.layers.2.self_attn.sinks'"),
+        ("model.mtp_block.0.mlp.up_proj.weight", "the checkpoint has no tensor for its 'layers.0.eh_proj.weight'"),
+    ],
+)
+def test_a_head_that_is_not_the_one_of_transformers_is_left_out(files, tmp_path, added, reason):
+    folder = files("glm4_moe")
+    tensors = load_file(folder / "model.safetensors")
+    if "mtp" in added:
+        tensors = {key: value for key, value in tensors.items() if not key.startswith("model.layers.2.")}
+    tensors[added] = tensors["model.norm.weight"].clone()
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    report = export(str(tmp_path), tmp_path / "plain.mote", recipe="none", tokenizer=False, check="off")
+    assert len(report.notes) == 1 and "without the head for multi-token prediction" in report.notes[0]
+    assert report.notes[0].endswith(f"): {reason}")
 
 
 @pytest.mark.parametrize("name", WITH_ASSISTANT)

@@ -1,21 +1,31 @@
-"""Qwen 4's indexer scores blocks of positions by the mean of their keys, and loops over tokens."""
+"""Qwen 4's indexer scores blocks of positions by the mean of their keys, and loops over tokens.
+
+Some layers add embeddings of n-grams, found by hashes of the last tokens, and a convolution over them.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 from transformers.models.qwen4_exp.modeling_qwen4_exp import apply_rotary_pos_emb
 
 from llm_export.errors import UnsupportedError
 
+MOST_IDS = 1 << 24  # that a float32 counts exactly
+
 
 def patch(model, context) -> None:
-    if model.config.ple_layer_ids:
-        raise UnsupportedError(context.model_type, "it adds embeddings of n-grams, whose ids are hashed over tokens")
+    if model.config.ple_layer_ids and model.config.vocab_size > MOST_IDS:
+        raise UnsupportedError(context.model_type, f"its n-grams are of tokens with ids of {MOST_IDS} and more")
     (rotary,) = (module for name, module in model.named_modules() if name.endswith("rotary_emb"))
     for module in model.modules():
         if hasattr(module, "index_qk_proj"):
             module.forward = _forward(module, rotary, context)
+        if hasattr(module, "ngram_embedding"):
+            module.forward = _embed_ngrams(module, context)
+        if hasattr(module, "ple_embedding"):
+            module._short_conv = _dilated(module.conv1d, context)
 
 
 class _Seen:
@@ -48,5 +58,30 @@ def _forward(module: nn.Module, rotary: nn.Module, context):
         mask = torch.zeros(1, 1, 1, 1)
         context.masks[id(mask)] = mask, {"chosen": chosen}
         return _Seen(mask)
+
+    return forward
+
+
+def _embed_ngrams(module: nn.Module, context):
+    size = module.ngram_size
+    taps = [[float(tap == size - 1 - back) for tap in range(size)] for back in range(1, size)]
+
+    def forward(input_ids, past_key_values):
+        # The tokens before, as distances from the one that ends a text: states begin with zeros, as the text begins.
+        distances = (input_ids - module.eos_token_id).to(torch.float32).unsqueeze(-1).expand(-1, -1, size - 1)
+        previous = context.short_conv(module, distances, torch.tensor(taps), None)
+        ids = torch.ops.mote.ngram_ids(
+            input_ids, previous, module.layer_multipliers, sizes=module.head_vocab_sizes, eos=module.eos_token_id
+        )
+        return module.ngram_embedding(ids).flatten(-2)
+
+    return forward
+
+
+def _dilated(conv: nn.Conv1d, context):
+    def forward(hidden_states, past_key_values):
+        (step,) = conv.dilation
+        weight = F.pad(conv.weight.transpose(1, 2), (step - 1, 0)).flatten(1)  # zeros before each of its columns
+        return F.silu(context.short_conv(conv, hidden_states, weight, None))
 
     return forward

@@ -1,6 +1,7 @@
 #include "runner/session/state/carry.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/memory.h"
@@ -26,7 +27,38 @@ class Rows {
   }
   CacheRows rows() const { return {dtype_, {memory_.get(), key_bytes_}, {memory_.get() + key_bytes_, value_bytes_}}; }
 
+  // Of a cache with a `stride`, the first rows are those of its slots; delegates keep one for each position, and read
+  // those that end a block.
+  void spread(int64_t positions, int64_t stride) const {
+    for_both(
+        [&](std::byte* first, size_t width) {
+          for (int64_t p = positions - 1; p >= 0; --p) {
+            std::byte* to = first + static_cast<size_t>(p) * width;
+            if ((p + 1) % stride == 0)
+              std::memmove(to, first + static_cast<size_t>((p + 1) / stride - 1) * width, width);
+            if ((p + 1) % stride != 0) std::memset(to, 0, width);
+          }
+        },
+        positions);
+  }
+  void gather(int64_t positions, int64_t stride) const {
+    for_both(
+        [&](std::byte* first, size_t width) {
+          for (int64_t i = 0; i < positions / stride; ++i)
+            std::memmove(first + static_cast<size_t>(i) * width,
+                         first + static_cast<size_t>((i + 1) * stride - 1) * width, width);
+        },
+        positions);
+  }
+
  private:
+  // Calls body(first row, its bytes) for keys and for values.
+  template <typename Body>
+  void for_both(const Body& body, int64_t positions) const {
+    body(memory_.get(), key_bytes_ / static_cast<size_t>(positions));
+    body(memory_.get() + key_bytes_, value_bytes_ / static_cast<size_t>(positions));
+  }
+
   AlignedMemory memory_;
   size_t bytes_ = 0, key_bytes_ = 0, value_bytes_ = 0;
   DType dtype_ = DType::kFloat32;
@@ -47,24 +79,27 @@ DType dtype_of(const Delegate* delegate, int32_t state, DType without) {
 bool carry_cache(const StateHolder& from, const StateHolder& to, uint32_t index, int64_t positions, ThreadPool& threads,
                  Rows& rows) {
   const auto state = static_cast<int32_t>(index);
-  if (from.bound.program().states()->Get(index)->stride() > 1) return false;  // delegates keep all positions
-  const KvCache& source = from.memory.kv_caches()[index];
-  const KvCache& target = to.memory.kv_caches()[index];
+  const fb::State& shape = *from.bound.program().states()->Get(index);
+  const int64_t stride = std::max<int64_t>(1, shape.stride()), slots = positions / stride;
+  KvCache source = from.memory.kv_caches()[index], target = to.memory.kv_caches()[index];
+  source.stride = target.stride = 1;  // rows are those of slots
   Delegate* giver = from.bound.keeps_state(index) ? nullptr : from.delegates.cache_holder(state);
   Delegate* taker = to.bound.keeps_state(index) ? nullptr : to.delegates.cache_holder(state);
-  if (giver == nullptr && (!from.bound.keeps_state(index) || !can_load_rows(source, positions))) return false;
+  if (giver == nullptr && (!from.bound.keeps_state(index) || !can_load_rows(source, slots))) return false;
   if (taker == nullptr && !to.bound.keeps_state(index)) return false;
   const DType wanted = dtype_of(taker, state, DType::kFloat32), dtype = dtype_of(giver, state, wanted);
   if (taker != nullptr && dtype != wanted) return false;
-  if (!rows.reserve(*from.bound.program().states()->Get(index), positions, dtype)) return false;
+  if (!rows.reserve(shape, positions, dtype)) return false;
   const CacheRows on_the_way = rows.rows();
   if (giver == nullptr) {
-    load_rows(source, positions, on_the_way, threads);
+    load_rows(source, slots, on_the_way, threads);
   } else if (!giver->read_cache(state, on_the_way.keys, on_the_way.values).ok()) {
     return false;
   }
+  if (stride > 1 && giver == nullptr && taker != nullptr) rows.spread(positions, stride);
+  if (stride > 1 && giver != nullptr && taker == nullptr) rows.gather(positions, stride);
   if (taker != nullptr) return taker->write_cache(state, positions, on_the_way.keys, on_the_way.values).ok();
-  return store_rows(target, positions, on_the_way, threads).ok();
+  return store_rows(target, slots, on_the_way, threads).ok();
 }
 
 // Elements of the states of a target that the session keeps, as adopt takes them.

@@ -163,8 +163,8 @@ def calls_of(session, work) -> int:
     return sum(event.get("cat") == "call" for event in session.stop_profile()["traceEvents"])
 
 
-@pytest.mark.parametrize("name", ["qwen3_next", "falcon_mamba"])
-def test_recurrent_states_go_back_and_move_without_being_computed_again(name, tmp_path, vulkan):
+@pytest.mark.parametrize("name", ["qwen3_next", "falcon_mamba", "deepseek_v4"])
+def test_states_go_back_and_move_without_being_computed_again(name, tmp_path, vulkan):
     save_tiny_checkpoint(name, tmp_path / "checkpoint")
     path = tmp_path / "model.mote"
     api.export(tmp_path / "checkpoint", path, backends="vulkan,cpu", recipe="none", check="off")
