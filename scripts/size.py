@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 # 10^6 bytes that a library must not exceed: docs/size.md says what the aim is.
-MOST_MB = {"everything": 3.6, "the demo file": 1.9}
+MOST_MB = {"everything": 3.0, "the demo file": 1.7}
 LIBRARY = "apps/android/mote/src/main/cpp/libmote.so"
 # What a part is called, and the objects that it is made of; the first that matches takes an object.
 PARTS = (

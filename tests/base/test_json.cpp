@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace mote {
 namespace {
 
@@ -47,6 +49,23 @@ TEST(JsonTree, reads_escapes_spaces_and_numbers_of_every_form) {
     EXPECT_EQ(numbers->children[i].kind, kinds[i]) << i;
     EXPECT_EQ(numbers->children[i].number, values[i]) << i;
   }
+}
+
+TEST(JsonText, writes_objects_lists_and_numbers_of_every_kind) {
+  JsonText list = JsonText::array();
+  EXPECT_EQ(list.dump(), "[]");
+  list.push_back({{"a", 1}, {"b", "x\n"}});
+  list.push_back(nullptr);
+  list.push_back(true);
+  EXPECT_EQ(list.dump(), R"([{"a":1,"b":"x\n"},null,true])");
+  JsonText all = {{"list", list}, {"least", INT64_MIN}, {"most", UINT64_MAX}};
+  all.add("numbers", std::vector<double>{1.0, 0.5, -1e-7, 1e300, std::nan("")});
+  all.add({{"names", std::map<std::string, int64_t>{{"y", 2}, {"z", -3}}}, {"none", JsonText::object()}});
+  EXPECT_EQ(all.dump(), R"({"list":[{"a":1,"b":"x\n"},null,true],"least":-9223372036854775808,)"
+                        R"("most":18446744073709551615,"numbers":[1.0,0.5,-1e-07,1e+300,null],)"
+                        R"("names":{"y":2,"z":-3},"none":{}})");
+  EXPECT_TRUE(parse_json_tree(all.dump(), 3));
+  EXPECT_EQ(json_lines({{"a", "b"}, {"c", 1}}), "{\n  \"a\": \"b\",\n  \"c\": 1\n}\n");
 }
 
 TEST(JsonString, replaces_what_is_no_utf8) {
