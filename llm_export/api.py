@@ -348,6 +348,10 @@ class _How:
     def of(cls, recipe: Recipe, overrides: Sequence[str], *others) -> _How:
         return cls(recipe, [Override.parse(text) for text in overrides], *others)
 
+    def rounding(self) -> dict[str, float]:
+        """What the arithmetic of each target may add to the errors of logits."""
+        return {each.name: max((b.rounding for b in each.backends), default=0.0) for each in self.targets}
+
     def quantize(self, captured: Captured, checkpoint: Checkpoint, planned: Sequence[Override] = ()) -> Quantized:
         backends = [backend for target in self.targets for backend in target.backends]
         return quantize(
@@ -412,7 +416,8 @@ def _write_checked(
         with progress.stage("check"):
             oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full", calibrated=calibrated)
             with opened_by_asset(path, asset, names, planned.program) as models:
-                result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length, models)
+                made = _check(path, names, oracle, checkpoint, prompts, mode, max_length, models, how.rounding())
+            result, samples, notes = made
             replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
         return _Written(partitioned, result, [*unchecked, *notes])
 
@@ -457,15 +462,15 @@ def _calibrated(
 
 
 def _check(
-    path, names, oracle, checkpoint, prompts, mode, max_length, models
+    path, names, oracle, checkpoint, prompts, mode, max_length, models, rounding
 ) -> tuple[CheckResult, tuple[GoldenSample, ...], list[str]]:
     """Checks what the file can do. Returns: what was found, of the text that it generates if it does; samples; notes"""
     if not checkpoint.generates:
         result, samples = check_embeddings(path, names, oracle, prompts, mode)
         result.embedding_error = result.max_relative_error
         return result, samples, []
-    result, notes = check_targets(path, names, oracle, prompts, mode, max_length, models)
-    samples = golden_samples(result)
+    result, notes = check_targets(path, names, oracle, prompts, mode, max_length, models, rounding)
+    samples = golden_samples(result, max(rounding.values(), default=0.0))
     if checkpoint.embedding is not None:
         of_vectors, golden = check_embeddings(path, names, oracle, prompts, mode)
         result.embedding_error = of_vectors.max_relative_error

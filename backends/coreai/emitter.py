@@ -18,8 +18,8 @@ class CoreaiAuthor(Author, Protocol):
 class CoreaiEmitter(Emitter):
     author: CoreaiAuthor | None
 
-    def __init__(self, author: CoreaiAuthor | None = None):
-        super().__init__(author)
+    def __init__(self, author: CoreaiAuthor | None = None, float_dtype: str = FLOAT):
+        super().__init__(author, float_dtype)
         self._composites: dict[tuple, tuple[tuple[int, ...], str]] = {}  # shape and dtype of what each gives
 
     def splat(self, value: float, shape: Sequence[int], dtype: str = FLOAT) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..tensor_ops.emitter import HALF, Author, Emitter, Tensor
+from ..tensor_ops.emitter import FLOAT, HALF, Author, Emitter, Tensor
 from ..tensor_ops.refusals import Refusal
 
 MAX_RANK = 5
@@ -19,8 +19,12 @@ class CoremlAuthor(Author, Protocol):
 
 class CoremlEmitter(Emitter):
     author: CoremlAuthor | None
-    state_dtype = HALF  # Core ML has states of no other
     bool_ports = False
+
+    def __init__(self, author: CoremlAuthor | None = None, float_dtype: str = FLOAT):
+        super().__init__(author, float_dtype)
+        self.state_dtype = HALF  # Core ML has states of no other
+        self.precise_dtype = float_dtype  # the Neural Engine computes no other than float16
 
     def _op(self, name: str, operands: Sequence[Tensor], shape: Sequence[int], dtype: str, **parameters) -> Tensor:
         if len(shape) > MAX_RANK:

@@ -10,7 +10,7 @@ import torch
 from llm_export.partition.backend import Read, Subgraph
 from llm_export.program.specs import WeightSpec
 
-from ..tensor_ops.emitter import FLOAT, INTEGER, Tensor
+from ..tensor_ops.emitter import FLOAT, HALF, INTEGER, Tensor, narrowed
 from ..tensor_ops.refusals import Refusal
 from ..tensor_ops.tiles import packed
 from ..tensor_ops.weights import INT4_BITS, Weights
@@ -26,8 +26,8 @@ class CoremlWeights(Weights):
 
     most_rows = 16384  # of a constant in a product: the Neural Engine has no longer axes
 
-    def __init__(self, read: Read | None = None, parts: Sequence[Subgraph] = ()):
-        super().__init__(read, parts)
+    def __init__(self, read: Read | None = None, parts: Sequence[Subgraph] = (), float_dtype: str = FLOAT):
+        super().__init__(read, parts, float_dtype)
         self._whole = {
             part.weights[value.weight].name
             for part in parts
@@ -44,9 +44,9 @@ class CoremlWeights(Weights):
         if spec.bits:
             return emitter.linear(x, self._constant(emitter, spec, piece))
         table = self._table(emitter, spec, piece)
-        if table.dtype == FLOAT:
+        if table.dtype == self.float_dtype:
             return emitter.linear(x, table)
-        return emitter.matmul_by_rows(x, emitter.cast(table, FLOAT))  # what is cast is no constant
+        return emitter.matmul_by_rows(x, emitter.cast(table, self.float_dtype))  # what is cast is no constant
 
     def rows(self, emitter: CoremlEmitter, spec: WeightSpec, indices: Tensor) -> Tensor:
         pieces = self._pieces(spec) if spec.name in self._whole else [slice(0, spec.shape[0])]
@@ -71,7 +71,7 @@ class CoremlWeights(Weights):
 
     def _piece_rows(self, emitter: CoremlEmitter, spec: WeightSpec, piece: slice, indices: Tensor) -> Tensor:
         if not spec.bits:
-            return emitter.cast(emitter.rows(self._table(emitter, spec, piece), indices), FLOAT)
+            return emitter.cast(emitter.rows(self._table(emitter, spec, piece), indices), self.float_dtype)
         is_narrow = spec.bits <= INT4_BITS
         if is_narrow and spec.name in self._whole:
             return emitter.rows(self._constant(emitter, spec, piece), indices)
@@ -79,7 +79,7 @@ class CoremlWeights(Weights):
         if is_narrow:
             codes = self._halves(emitter, spec, indices)
         else:
-            codes = emitter.cast(emitter.rows(self._codes(emitter, spec, piece, "int8"), indices), FLOAT)
+            codes = emitter.cast(emitter.rows(self._codes(emitter, spec, piece, "int8"), indices), self.float_dtype)
         *leading, columns = codes.shape
         grouped = emitter.reshape(codes, (*leading, columns // spec.group_size, spec.group_size))
         return emitter.reshape(emitter.mul(grouped, emitter.reshape(scales, (*scales.shape, 1))), codes.shape)
@@ -97,9 +97,11 @@ class CoremlWeights(Weights):
 
         def folded() -> np.ndarray:
             tiles = self._tiles(spec)
-            return tiles.multipliers.astype(np.float32) * tiles.scales
+            scales = tiles.multipliers.astype(np.float32) * tiles.scales
+            return narrowed(scales) if self.float_dtype == HALF else scales
 
-        return self._part(emitter, spec, "scales", piece, FLOAT, folded, spec.shape[-1] // spec.group_size)
+        groups = spec.shape[-1] // spec.group_size
+        return self._part(emitter, spec, "scales", piece, self.float_dtype, folded, groups)
 
     def _halves(self, emitter: CoremlEmitter, spec: WeightSpec, indices: Tensor) -> Tensor:
         """Rows of codes of 4 bits, of which a byte holds two."""
@@ -109,7 +111,7 @@ class CoremlWeights(Weights):
         high = emitter.binary("floor_divide", both, emitter.constant(16, INTEGER))
         low = emitter.sub(both, emitter.mul(high, emitter.constant(16, INTEGER)))
         found = emitter.sub(emitter.concat([low, high], -1), emitter.constant(ZERO, INTEGER))
-        return emitter.cast(found, FLOAT)
+        return emitter.cast(found, self.float_dtype)
 
     def _table(self, emitter: CoremlEmitter, spec: WeightSpec, piece: slice) -> Tensor:
         """Rows of a weight of floats."""
@@ -137,8 +139,8 @@ class CoremlWeights(Weights):
 
     def _floats(self, spec: WeightSpec) -> tuple[str, Callable[[], np.ndarray]]:
         """Core ML has no bfloat16."""
-        if spec.dtype == torch.bfloat16:
-            return FLOAT, lambda: (self._bytes(spec).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        if spec.dtype == torch.bfloat16 and self.float_dtype == FLOAT:
+            return FLOAT, lambda: self.wide(spec)
         return super()._floats(spec)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from llm_export.program.instructions import Instruction, number
 
-from .emitter import BOOLEAN, HIDDEN, INTEGER, Emitter, Tensor
+from .emitter import BOOLEAN, FLOAT, HALF, HIDDEN, INTEGER, Emitter, Tensor, narrowed
 from .function import Function, integers
 from .products import softcapped
 from .refusals import Refusal
@@ -18,14 +18,36 @@ from .rows import log_sum_exp
 
 @op("mote.rope_table")
 def rope_table(f: Function, instruction: Instruction) -> None:
-    e = f.emitter
-    positions, frequencies = (f.operand(index) for index in instruction.inputs)
-    angles = e.mul(e.reshape(e.cast(positions, "float32"), (*positions.shape, 1)), frequencies)
+    e, scale = f.emitter, number(instruction, "scale", 1.0)
     for function, output in zip(("cos", "sin"), instruction.outputs, strict=True):
-        half = e.scaled(e.unary(function, angles), number(instruction, "scale", 1.0))
+        half = (_turns if e.float_dtype == FLOAT else _stored_turns)(f, instruction, function, scale)
         if instruction.attributes.get("layout") == "interleaved":
             half = e.reshape(half, (*half.shape, 1))
         f.give(output, e.concat([half, half], -1))
+
+
+def _turns(f: Function, instruction: Instruction, function: str, scale: float) -> Tensor:
+    e = f.emitter
+    positions, frequencies = (f.operand(index) for index in instruction.inputs)
+    angles = e.mul(e.reshape(e.cast(positions, FLOAT), (*positions.shape, 1)), frequencies)
+    return e.scaled(e.unary(function, angles), scale)
+
+
+def _stored_turns(f: Function, instruction: Instruction, function: str, scale: float) -> Tensor:
+    """Rows of a table, since float16 has no angles beyond the first positions."""
+    e, positions = f.emitter, f.operand(instruction.inputs[0])
+    value = f.method.values[instruction.inputs[1]]
+    if value.kind != "weight":
+        raise Refusal.INPUT.of(name="frequencies")
+    spec = f.subgraph.weights[value.weight]
+
+    def table() -> np.ndarray:
+        angles = np.arange(f.capacity)[:, None] * f.weights.wide(spec).astype(np.float64)
+        return narrowed(scale * getattr(np, function)(angles))
+
+    name = f"{spec.name}.{function}.{scale}"
+    turns = e.rows(e.stored(name, (f.capacity, *spec.shape), HALF, table), e.reshape(positions, (positions.size,)))
+    return e.reshape(turns, (*positions.shape, *spec.shape))
 
 
 @op("mote.rope")
@@ -74,7 +96,7 @@ def cached(f: Function, instruction: Instruction, part: str, rows: Tensor | None
     if rows is not None:
         cache = f.states[name]
         f.keep(name, f.emitter.write(cache, f.emitter.cast(rows, cache.dtype), 2, first))
-    return f.held(name)
+    return f.emitter.cast(f.states[name], f.emitter.float_dtype)
 
 
 @op("mote.attention", "mote.attention_lse", refuses=(Refusal.INPUT, Refusal.STATE))

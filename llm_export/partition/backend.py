@@ -119,6 +119,10 @@ class Backend(ABC):
     takes_values_in_keys: bool = True
     # Whether it takes inputs that are rounded to int8. For one that does not, the default recipe has float inputs.
     takes_rounded_inputs: bool = True
+    # Names of the ways in which it can compute, of which `name:profile` chooses one and `name` the first.
+    profiles: tuple[str, ...] = ()
+    # What its arithmetic may add to the relative error of logits that is accepted, as float16 does.
+    rounding: float = 0.0
     # Of the name of the asset beside the file that its parts become, if they do, which holds the only copy of the
     # weights that they read: `lower` then only says whether it takes them, and `assemble` makes the asset.
     asset_suffix: str = ""
