@@ -67,9 +67,9 @@ class CoreaiEmitter(Emitter):
         def build(*handles: Any) -> Any:
             inner = [Tensor(*kind, handle) for kind, handle in zip(types, handles, strict=True)]
             made.append(body(*inner))
-            return made[0].handle
+            return self.handle(made[0])
 
-        handles = {each: operand.handle for each, operand in operands.items()}
+        handles = {each: self.handle(operand) for each, operand in operands.items()}
         whole = (name, key, types)
         handle = self.author.composite(whole, handles, attributes, build)
         if made:

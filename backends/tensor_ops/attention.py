@@ -16,7 +16,10 @@ from .registry import op
 from .rows import log_sum_exp
 
 
-@op("mote.rope_table")
+NOWHERE = 1 << 30  # the position of a key that is not there yet
+
+
+@op("mote.rope_table", refuses=(Refusal.INPUT,))
 def rope_table(f: Function, instruction: Instruction) -> None:
     e, scale = f.emitter, number(instruction, "scale", 1.0)
     for function, output in zip(("cos", "sin"), instruction.outputs, strict=True):
@@ -73,7 +76,7 @@ def _quarter_turn(e: Emitter, x: Tensor, layout: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Places:
-    """queries: int32 [T, 1]   keys: int32 [1, C]   first: of the queries, int32 [1]"""
+    """queries: int32 [T, 1]   keys: int32 [1, C], beyond all others where nothing is yet   first: query, int32 [1]"""
 
     queries: Tensor
     keys: Tensor
@@ -84,22 +87,32 @@ class Places:
         e = f.emitter
         positions, first = f.first_position(instruction, position)
         keys = e.constant(np.arange(f.capacity)[None], INTEGER)
+        if e.carries_states:  # what the tokens add is behind the cache
+            keys = e.where(e.greater(first, keys), keys, e.constant(NOWHERE, INTEGER))
+            keys = e.concat([keys, e.reshape(positions, (1, *positions.shape))], 1)
         return cls(e.reshape(positions, (*positions.shape, 1)), keys, first)
 
 
 def cached(f: Function, instruction: Instruction, part: str, rows: Tensor | None, first: Tensor) -> Tensor | None:
-    """The cache [1, heads, C, width] with what the tokens add to it; None: it has no such part."""
+    """The cache [1, heads, C, width] with what the tokens add to it, behind it where states are carried.
+
+    None: it has no such part
+    """
     _, ports = f.state(instruction)
     if part not in ports:
         return None
-    name = ports[part].name
+    e, name = f.emitter, ports[part].name
     if rows is not None:
         cache = f.states[name]
-        f.keep(name, f.emitter.write(cache, f.emitter.cast(rows, cache.dtype), 2, first))
-    return f.emitter.cast(f.states[name], f.emitter.float_dtype)
+        rows = e.cast(rows, cache.dtype)
+        if e.carries_states:
+            f.states[name], f.carried[name] = e.concat([cache, rows], 2), rows
+        else:
+            f.keep(name, e.write(cache, rows, 2, first))
+    return e.cast(f.states[name], e.float_dtype)
 
 
-@op("mote.attention", "mote.attention_lse", refuses=(Refusal.INPUT, Refusal.STATE))
+@op("mote.attention", "mote.attention_lse", refuses=(Refusal.INPUT, Refusal.STATE, Refusal.CARRIED))
 def attention(f: Function, instruction: Instruction) -> None:
     e, scale = f.emitter, number(instruction, "scale")
     q, places = f.operand(instruction.inputs[0]), Places.of(f, instruction, 3)
@@ -133,7 +146,7 @@ def visible(f: Function, instruction: Instruction, places: Places, heads: int) -
     if number(instruction, "bidirectional"):
         # Keys behind the last token of the call are of calls that were taken back.
         last = e.add(places.first, e.constant([q.shape[0] - 1], INTEGER))
-        seen = e.broadcast(e.at_least(e.reshape(last, (1, 1)), k), (q.shape[0], f.capacity))
+        seen = e.broadcast(e.at_least(e.reshape(last, (1, 1)), k), (q.shape[0], k.shape[1]))
         if window:
             seen = e.both(seen, e.greater(e.add(q, e.constant(window, INTEGER)), k))
     if window and number(instruction, "chunked"):
@@ -148,6 +161,8 @@ def visible(f: Function, instruction: Instruction, places: Places, heads: int) -
         seen = e.either(seen, first)
     stride = int(number(instruction, "stride", 1.0))
     if stride > 1:
+        if e.carries_states:
+            raise Refusal.CARRIED.of(what="with strides")
         ends = (np.arange(f.capacity) + 1) % stride == 0
         seen = e.both(seen, e.cast(e.constant(ends[None].astype(np.int32), INTEGER), BOOLEAN))
     seen = e.reshape(seen, (1, 1, *seen.shape))
@@ -158,6 +173,8 @@ def visible(f: Function, instruction: Instruction, places: Places, heads: int) -
 def _is_chosen(f: Function, chosen: Tensor, heads: int) -> Tensor:
     """bool [1, H, T, C] of lists of positions int32 [1, T, G, K]; negative ones are none"""
     e = f.emitter
+    if e.carries_states:
+        raise Refusal.CARRIED.of(what="to chosen keys")
     _, tokens, groups, _ = chosen.shape
     places = e.where(e.greater(e.constant(0, INTEGER), chosen), e.constant(f.capacity, INTEGER), chosen)
     ones = e.broadcast(e.constant(1, INTEGER), places.shape)
@@ -206,9 +223,11 @@ def _of_tokens(e: Emitter, sinks: Tensor) -> Tensor:
     return e.reshape(e.transpose(sinks, (0, 2, 1)), (1, sinks.shape[2], sinks.shape[1], 1))
 
 
-@op("mote.indexer", refuses=(Refusal.INPUT, Refusal.STATE))
+@op("mote.indexer", refuses=(Refusal.INPUT, Refusal.STATE, Refusal.CARRIED))
 def indexer(f: Function, instruction: Instruction) -> None:
     e, (topk,) = f.emitter, integers(instruction, "topk")
+    if e.carries_states:
+        raise Refusal.CARRIED.of(what="to chosen keys")
     q, k = f.operand(instruction.inputs[0]), f.operand(instruction.inputs[1])
     places = Places.of(f, instruction, 2)
     block, stride = (int(number(instruction, name, 1.0)) for name in ("block", "stride"))

@@ -61,6 +61,8 @@ class Emitter:
     """
 
     bool_ports = True  # whether inputs and outputs of functions may be booleans
+    # Whether states are inputs, and what the tokens add to them outputs, in place of what functions change themselves.
+    carries_states = False
 
     def __init__(self, author: Author | None = None, float_dtype: str = FLOAT):
         self.author, self.float_dtype = author, float_dtype
@@ -70,8 +72,11 @@ class Emitter:
         shape = tuple(shape)
         if self.author is None:
             return Tensor(shape, dtype)
-        handles = [operand.handle for operand in operands]
+        handles = [self.handle(operand) for operand in operands]
         return Tensor(shape, dtype, self.author.op(name, handles, shape, dtype, **parameters))
+
+    def handle(self, x: Tensor) -> Any:
+        return x.handle
 
     # Constants
 

@@ -65,6 +65,7 @@ class Function:
     """The values of a subgraph while it is lowered.
 
     capacity: positions that caches hold   states: what each became, by its name
+    carried: what goes out in place of that, where states are carried: rows that tokens add to caches, or whole states
     """
 
     subgraph: Subgraph
@@ -73,6 +74,7 @@ class Function:
     capacity: int
     values: dict[int, Tensor] = field(default_factory=dict)
     states: dict[str, Tensor] = field(default_factory=dict)
+    carried: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def method(self):
@@ -108,6 +110,10 @@ class Function:
             i.attributes["state"][0].constant for i in self.method.instructions if "state" in i.attributes
         )
         return [port for index in touched for port in self.ports_of(index).values()]
+
+    def output_of(self, state: str) -> str:
+        """The output with what becomes of a state; "": none."""
+        return f"{state}_next" if self.emitter.carries_states else ""
 
     # Operands of an instruction.
 
@@ -153,7 +159,10 @@ class Function:
         if name + REST in self.states:
             rest = e.cast(e.scaled(e.sub(value, e.precise(stored)), REST_SCALE), e.state_dtype)
             self.states[name + REST] = e.kept(name + REST, rest)
-        self.states[name] = e.kept(name, stored)
+        if e.carries_states:
+            self.states[name] = self.carried[name] = stored
+        else:
+            self.states[name] = e.kept(name, stored)
 
     # Results.
 

@@ -123,6 +123,9 @@ class Backend(ABC):
     profiles: tuple[str, ...] = ()
     # What its arithmetic may add to the relative error of logits that is accepted, as float16 does.
     rounding: float = 0.0
+    # Whether it takes scales for groups of columns. For one that does not, weights have 8 bits and a scale for each row
+    # unless others are named.
+    takes_groups: bool = True
     # Of the name of the asset beside the file that its parts become, if they do, which holds the only copy of the
     # weights that they read: `lower` then only says whether it takes them, and `assemble` makes the asset.
     asset_suffix: str = ""

@@ -30,6 +30,15 @@ class Target:
     def name(self) -> str:
         return "+".join(backend.name for backend in self.backends) or CPU
 
+    @property
+    def rounding(self) -> float:
+        return max((backend.rounding for backend in self.backends), default=0.0)
+
+
+def all_take(targets: Sequence[Target], what: str) -> bool:
+    """what: an attribute of backends, such as takes_groups"""
+    return all(getattr(backend, what) for target in targets for backend in target.backends)
+
 
 def find_backend(text: str) -> Backend:
     """A backend by its name, or one of its profiles: "coreai", "coreai:ane". Errors: ArgumentError naming all"""
