@@ -1,4 +1,4 @@
-"""The profile of the Neural Engine: float16 over [1, channels, 1, tokens], 1x1 convolutions, and states that are carried."""
+"""The Neural Engine's profile: float16 over [1, channels, 1, tokens], 1x1 convolutions, states that are carried."""
 
 from __future__ import annotations
 

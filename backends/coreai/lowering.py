@@ -22,7 +22,10 @@ ASSET = Asset("Core AI", ".aimodel", (PROGRAM,))
 
 
 class CoreaiBackend(TensorOpsBackend):
-    """Runs whole decoders on Apple's accelerators (iOS and macOS 27). profile: a dtype, or "ane" for the Neural Engine"""
+    """Runs whole decoders on Apple's accelerators (iOS and macOS 27).
+
+    profile: a dtype, or "ane" for the Neural Engine
+    """
 
     name = "coreai"
     asset_suffix = ASSET.suffix

@@ -15,7 +15,6 @@ from .refusals import Refusal
 from .registry import op
 from .rows import log_sum_exp
 
-
 NOWHERE = 1 << 30  # the position of a key that is not there yet
 
 

@@ -152,7 +152,7 @@ def handles_of(function: Function, handles: list[Any]) -> tuple[dict[str, Any], 
     """Lowers all instructions. Returns: the author's handles of outputs, and of what each state becomes, by names"""
     outputs = zip(function.outputs(), emit(function, handles), strict=True)
     made = {port.name: tensor for port, tensor in outputs}
-    made |= {function.output_of(name): rows for name, rows in function.carried.items()}
+    made |= {function.output_of(name): tensor for name, tensor in function.carried.items()}
     states = {} if function.emitter.carries_states else function.states
     handle = function.emitter.handle
     return {name: handle(x) for name, x in made.items()}, {name: handle(x) for name, x in states.items()}

@@ -17,7 +17,7 @@ WHOLE = {"mote.linear": 1, "mote.gated_linear": 1, "mote.head_linear": 1}
 
 
 class PieceWeights(Weights):
-    """A vendor derives its own, with what it makes of a piece: a range of rows of a matrix, or of matrices of a stack."""
+    """A vendor derives its own, with what it makes of a piece: rows of a matrix, or matrices of a stack."""
 
     most_rows = 16384  # of a constant in a product: the Neural Engine has no longer axes
 
