@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_export.program.instructions import Instruction, number
+from llm_export.program.instructions import Instruction, number, optional
 
 from .emitter import BOOLEAN, FLOAT, HALF, HIDDEN, INTEGER, Emitter, Tensor, narrowed
 from .function import Function, integers
@@ -86,7 +86,9 @@ class Places:
         e = f.emitter
         positions, first = f.first_position(instruction, position)
         keys = e.constant(np.arange(f.capacity)[None], INTEGER)
-        if e.carries_states:  # what the tokens add is behind the cache
+        ports = f.state(instruction)[1].values()
+        has_rows = optional(instruction, 1) >= 0 or any(port.name in f.carried for port in ports)
+        if e.carries_states and has_rows:  # what the tokens add is behind the cache
             keys = e.where(e.greater(first, keys), keys, e.constant(NOWHERE, INTEGER))
             keys = e.concat([keys, e.reshape(positions, (1, *positions.shape))], 1)
         return cls(e.reshape(positions, (*positions.shape, 1)), keys, first)

@@ -78,6 +78,10 @@ class Emitter:
     def handle(self, x: Tensor) -> Any:
         return x.handle
 
+    def held(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape in which the vendor has tensors of a shape."""
+        return shape
+
     # Constants
 
     def constant(self, value, dtype: str | None = None) -> Tensor:

@@ -91,14 +91,15 @@ class Function:
 
     def inputs(self) -> list[Port]:
         names = zip(self.method.input_names, self.method.inputs, strict=True)
-        return [Port(name, self.shape(index), self._port_dtype(index)) for name, index in names]
+        return [self._port(name, index) for name, index in names]
 
     def outputs(self) -> list[Port]:
-        return [Port(f"output{i}", self.shape(v), self._port_dtype(v)) for i, v in enumerate(self.method.outputs)]
+        return [self._port(f"output{i}", index) for i, index in enumerate(self.method.outputs)]
 
-    def _port_dtype(self, index: int) -> str:
+    def _port(self, name: str, index: int) -> Port:
         dtype = self.dtype(index)
-        return INTEGER if dtype == BOOLEAN and not self.emitter.bool_ports else dtype
+        dtype = INTEGER if dtype == BOOLEAN and not self.emitter.bool_ports else dtype
+        return Port(name, self.emitter.held(self.shape(index)), dtype)
 
     def ports_of(self, index: int) -> dict[str, Port]:
         """What holds a state of the program, by its parts."""

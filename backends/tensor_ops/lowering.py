@@ -138,7 +138,10 @@ def emit(function: Function, arguments: Sequence[Any] = ()) -> list[Tensor]:
     handles, method, e = iter(arguments), function.method, function.emitter
     given = zip(method.inputs, function.inputs(), strict=True)
     inputs = {index: Tensor(port.shape, port.dtype, next(handles, None)) for index, port in given}
-    function.values = {index: e.cast(tensor, function.dtype(index)) for index, tensor in inputs.items()}
+    function.values = {
+        index: e.cast(Tensor(function.shape(index), tensor.dtype, tensor.handle), function.dtype(index))
+        for index, tensor in inputs.items()
+    }
     function.states = {
         port.name: Tensor(port.shape, port.dtype, next(handles, None)) for port in function.state_inputs()
     }
