@@ -172,6 +172,9 @@ def _ready(
 
 def _recipe(targets: Sequence[Target], name: str | None, group_size: int | str | None, *others) -> Recipe:
     takes_groups = all_take(targets, "takes_groups")
+    if not takes_groups and group_size not in (None, CHANNEL):
+        name = next(f"{b.name}:{b.profile}" for target in targets for b in target.backends if not b.takes_groups)
+        raise ArgumentError(f"group_size = {group_size}: {name} takes one scale for each row: must be channel")
     usual = "8da4w" if all_take(targets, "takes_rounded_inputs") else "4w" if takes_groups else "8w"
     return Recipe(name or usual, group_size or (32 if takes_groups else CHANNEL), *others)
 

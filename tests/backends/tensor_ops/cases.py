@@ -313,7 +313,8 @@ def run(interpreter: Interpreter, references: Sequence[Reference]) -> Iterator[t
     """What an asset of all parts computes: the outputs of each."""
     for (name, case), reference in zip(CASES.items(), references, strict=True):
         inputs = {
-            port.name: numpy_of(x).astype(port.dtype).reshape(port.shape) for port, x in zip(reference.inputs, case.inputs, strict=True)
+            port.name: numpy_of(x).astype(port.dtype).reshape(port.shape)
+            for port, x in zip(reference.inputs, case.inputs, strict=True)
         }
         states = {port.name: np.zeros(port.shape, port.dtype) for port in reference.states}
         states |= {key: value.contiguous().numpy().astype(states[key].dtype) for key, value in case.states.items()}
