@@ -151,6 +151,8 @@ class Weights:
         return AssetWeight("dense", places) if same else None
 
     def _tiles_place(self, spec: WeightSpec, forms: Forms, file: AssetFile) -> AssetWeight | None:
+        if any(form.dtype != FLOAT for form in forms.get("scales", {}).values()):
+            return None  # of which the file format has none
         part = "halves" if "halves" in forms else "codes"
         codes, multipliers, scales = (self._found(forms, each, file) for each in (part, "multipliers", "scales"))
         if not codes or not scales:

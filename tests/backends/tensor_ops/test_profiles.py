@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
 import pytest
 
 from llm_export import api
@@ -16,15 +17,13 @@ from tests.backends.models import ALL
 from tests.backends.tensor_ops.sessions import CONTEXT, COUNTS, PREFILL, errors, export, ids_of, of_model, on_the_cpu
 from tests.contracts.architectures import save_tiny_checkpoint
 
-# Largest |a - b| over largest |b|. Core AI's interpreter sums products of matrices in float16, those of convolutions
-# in float32.
-MAX_RELATIVE_ERROR = {"coreml:float16": 4e-3, "coreai:float16": 1e-2, "coreai:ane": 5e-3}
+PROFILES = ["coreml:float16", "coreai:float16", "coreai:ane"]
 # A plain decoder; layers that read states of others; a state that goes through every token.
 SOME = ["llama", "gemma3n_text", "lfm2"]
 TYPES = ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME
 
 
-@pytest.fixture(params=MAX_RELATIVE_ERROR)
+@pytest.fixture(params=PROFILES)
 def name(request) -> str:
     try:
         find_backend(request.param).check_installed()
@@ -48,8 +47,8 @@ def test_logits_near_those_of_the_cpu(row, name, tmp_path):
     else:
         found = of_model(backend.open_model(file), ids)
     expected = on_the_cpu(cpu, ids)
-    assert errors(found["logits"], expected) <= MAX_RELATIVE_ERROR[name]
-    assert errors(found["again"], expected[-found["again"].shape[0] :]) <= MAX_RELATIVE_ERROR[name]
+    assert errors(found["logits"], expected) <= backend.rounding
+    assert errors(found["again"], expected[-found["again"].shape[0] :]) <= backend.rounding
 
 
 def test_the_check_and_the_samples_allow_for_float16(name, tmp_path, capfd):
@@ -61,6 +60,17 @@ def test_the_check_and_the_samples_allow_for_float16(name, tmp_path, capfd):
     with pytest.raises(SystemExit) as ended:
         main(["verify", str(file), "--backend", name, "--json"])
     assert ended.value.code == 0 and json.loads(capfd.readouterr().out)["passed"]
+
+
+def test_the_cpu_beside_a_profile(name, tmp_path):
+    """What an asset holds in another form, the file of a model as small as this one has whole."""
+    plain = find_backend(name)
+    backend = type(plain)(CONTEXT, COUNTS, plain.profile)
+    cpu, _ = export("llama", tmp_path, backend, **recipe_of(backend))
+    shared = tmp_path / "shared.mote"
+    options = {"check": "off", **recipe_of(backend)}
+    api.export(tmp_path / "checkpoint", shared, backends=[backend, "cpu"], **options)
+    assert np.array_equal(on_the_cpu(shared, ids_of(15)), on_the_cpu(cpu, ids_of(15)))
 
 
 @pytest.mark.parametrize(
