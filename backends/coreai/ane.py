@@ -62,6 +62,7 @@ class AneEmitter(CoreaiEmitter):
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         if isinstance(x, Rows) and shape and shape[-1] == x.shape[-1]:
+            assert math.prod(shape) == x.size, (x, shape)
             return Rows(tuple(shape), x.dtype, None, x.columns)
         return super().reshape(x, shape)
 

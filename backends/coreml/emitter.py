@@ -50,7 +50,7 @@ class CoremlEmitter(Emitter):
 
     def _op(self, name: str, operands: Sequence[Tensor], shape: Sequence[int], dtype: str, **parameters) -> Tensor:
         """Tensors of more axes are held flat; neighbouring axes that an op does not tell apart are merged for it."""
-        rank = max(len(shape), *(operand.rank for operand in operands))
+        rank = max([len(shape), *(operand.rank for operand in operands)])
         if rank <= MAX_RANK:
             return super()._op(name, operands, shape, dtype, **parameters)
         x, *others = [Tensor(self.held(each.shape), each.dtype, each.handle) for each in operands]

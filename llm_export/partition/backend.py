@@ -121,6 +121,7 @@ class Backend(ABC):
     takes_rounded_inputs: bool = True
     # Names of the ways in which it can compute, of which `name:profile` chooses one and `name` the first.
     profiles: tuple[str, ...] = ()
+    profile: str = ""
     # What its arithmetic may add to the relative error of logits that is accepted, as float16 does.
     rounding: float = 0.0
     # Whether it takes scales for groups of columns. For one that does not, weights have 8 bits and a scale for each row
