@@ -35,7 +35,7 @@ from llm_export.instructions import lower
 from llm_export.partition import Partitioned, Refusal, partition
 from llm_export.partition.assets import Asset, assemble, asset_maker, making_asset
 from llm_export.partition.backend import Backend
-from llm_export.partition.targets import Target, parse_targets
+from llm_export.partition.targets import Target, all_take, parse_targets
 from llm_export.passes import Fused, fuse
 from llm_export.plan import plan
 from llm_export.program.formats import stored_bytes
@@ -46,7 +46,7 @@ from llm_export.program.writer import replace_metadata, write_beginning, write_p
 from llm_export.progress import PrivateMemory, Progress
 from llm_export.quantize import Override, QuantizationWarning, Quantized, Recipe, quantize
 from llm_export.quantize.encode import encode
-from llm_export.quantize.recipes import KEEPING, SCHEMES
+from llm_export.quantize.recipes import CHANNEL, KEEPING, SCHEMES
 
 # Assets of more weights are not checked unasked: an interpreter dequantizes all of them on each call.
 MOST_INTERPRETED_BYTES = 64 << 20
@@ -76,7 +76,7 @@ def export(
     *,
     recipe: str | None = None,
     requantize: bool = False,
-    group_size: int | str = 32,
+    group_size: int | str | None = None,
     embedding_bits: int = 8,
     inputs: str = "rotated",
     overrides: Sequence[str] = (),
@@ -97,7 +97,8 @@ def export(
     source: folder, hub id or GGUF file   output: None: `<model>.mote` here
     recipe, group_size, embedding_bits, inputs, overrides: docs/quantization.md; an override is
         `PATTERN=SCHEME[:GROUP_SIZE]`. Recipe None: "stored" for a checkpoint that is quantized, unless what
-        follows is given, else "8da4w"; "stored-float" and "4w" for a backend that takes no rounded inputs
+        follows is given, else "8da4w"; "stored-float" and "4w" for a backend that takes no rounded inputs, "8w" for
+        one that takes no groups. Group size None: 32, "channel" for a backend that takes no groups
     requantize: what is stored quantized is quantized a second time, with the recipe; recipe None: "8da4w"
     calibration: a text, or a `.jsonl` of conversations, on which the rounding of weights is chosen; "default": a sample
     target_bits: of a weight on average; each gets the bits with which predictions of that text lose least
@@ -116,8 +117,7 @@ def export(
     started = time.perf_counter()
     targets = parse_targets(backends)
     maker = _ready(targets, weights_file, check, recipe)
-    usual = "8da4w" if _takes_rounded_inputs(targets) else "4w"
-    chosen = Recipe(recipe or usual, group_size, embedding_bits, inputs)
+    chosen = _recipe(targets, recipe, group_size, embedding_bits, inputs)
     elsewhere = Path(weights_file) if weights_file is not None else None
     how = _How.of(chosen, overrides, targets, check, calibration, target_bits, elsewhere)
     _check_rounding(recipe, requantize, calibration, target_bits)
@@ -170,8 +170,13 @@ def _ready(
     return maker
 
 
-def _takes_rounded_inputs(targets: Sequence[Target]) -> bool:
-    return all(backend.takes_rounded_inputs for target in targets for backend in target.backends)
+def _recipe(targets: Sequence[Target], name: str | None, group_size: int | str | None, *others) -> Recipe:
+    takes_groups = all_take(targets, "takes_groups")
+    if not takes_groups and group_size not in (None, CHANNEL):
+        name = next(f"{b.name}:{b.profile}" for target in targets for b in target.backends if not b.takes_groups)
+        raise ArgumentError(f"group_size = {group_size}: {name} takes one scale for each row: must be channel")
+    usual = "8da4w" if all_take(targets, "takes_rounded_inputs") else "4w" if takes_groups else "8w"
+    return Recipe(name or usual, group_size or (32 if takes_groups else CHANNEL), *others)
 
 
 def _opened(
@@ -288,7 +293,7 @@ def _kept_if_quantized(checkpoint: Checkpoint, how: _How) -> _How:
             f"kept as stored: --requantize quantizes what is stored a second time, with --recipe or {how.recipe.name}; "
             "--recipe none keeps the values"
         )
-    name = "stored" if _takes_rounded_inputs(how.targets) else "stored-float"
+    name = "stored" if all_take(how.targets, "takes_rounded_inputs") else "stored-float"
     return replace(how, recipe=replace(how.recipe, name=name))
 
 
@@ -412,7 +417,9 @@ def _write_checked(
         with progress.stage("check"):
             oracle = Oracle(checkpoint, quantized.weights, keep=mode == "full", calibrated=calibrated)
             with opened_by_asset(path, asset, names, planned.program) as models:
-                result, samples, notes = _check(path, names, oracle, checkpoint, prompts, mode, max_length, models)
+                rounding = {target.name: target.rounding for target in how.targets}
+                made = _check(path, names, oracle, checkpoint, prompts, mode, max_length, models, rounding)
+            result, samples, notes = made
             replace_metadata(path, planned, replace(metadata, golden_samples=samples, check=figures(result)))
         return _Written(partitioned, result, [*unchecked, *notes])
 
@@ -457,15 +464,15 @@ def _calibrated(
 
 
 def _check(
-    path, names, oracle, checkpoint, prompts, mode, max_length, models
+    path, names, oracle, checkpoint, prompts, mode, max_length, models, rounding
 ) -> tuple[CheckResult, tuple[GoldenSample, ...], list[str]]:
     """Checks what the file can do. Returns: what was found, of the text that it generates if it does; samples; notes"""
     if not checkpoint.generates:
         result, samples = check_embeddings(path, names, oracle, prompts, mode)
         result.embedding_error = result.max_relative_error
         return result, samples, []
-    result, notes = check_targets(path, names, oracle, prompts, mode, max_length, models)
-    samples = golden_samples(result)
+    result, notes = check_targets(path, names, oracle, prompts, mode, max_length, models, rounding)
+    samples = golden_samples(result, max(rounding.values(), default=0.0))
     if checkpoint.embedding is not None:
         of_vectors, golden = check_embeddings(path, names, oracle, prompts, mode)
         result.embedding_error = of_vectors.max_relative_error

@@ -89,10 +89,8 @@ Examples:
 )
 @click.option(
     "--group-size",
-    default="32",
-    show_default=True,
     metavar="SIZE",
-    help="Weights that share a scale: 32, 64, 128, 256 or channel, which is all of a row.",
+    help="Weights that share a scale: 32, 64, 128, 256 or channel, which is all of a row.  [default: 32]",
 )
 @click.option(
     "--embedding-bits", type=int, default=8, show_default=True, help="Bits of embedding and output head: 2 to 8."

@@ -92,6 +92,10 @@ Result<StatePort> take_state(const Json& from, int64_t context_length) {
   const auto known = std::ranges::find(kParts, part);
   if (known == kParts.end()) return invalid("part", "keys, values, state or rest");
   state.part = static_cast<StatePart>(known - kParts.begin());
+  if (const auto output = from.find("output"); output != from.end()) {
+    if (!output->is_string()) return invalid("states: output", "a text");
+    state.output = output->get<std::string>();
+  }
   const DType dtype = state.port.dtype;
   if (dtype != DType::kFloat32 && dtype != DType::kFloat16) return invalid("states: dtype", "float32 or float16");
   const std::vector<int64_t>& shape = state.port.shape;
@@ -122,6 +126,16 @@ Status check(const Reference& reference, const AssetKind& kind) {
   const std::optional<size_t> positions = reference.input("position_ids");
   if (!reference.states.empty() && (!positions || reference.inputs[*positions].dtype != DType::kInt32))
     return invalid("inputs", "with position_ids of int32, as there are states");
+  for (const StatePort& state : reference.states) {
+    if (!state.is_carried()) continue;
+    if (!kind.carries_states) return invalid("states: output", "absent");
+    const bool is_new = !reference.input(state.port.name) &&
+                        std::ranges::find(reference.outputs, state.output, &Port::name) == reference.outputs.end() &&
+                        std::ranges::count(reference.states, state.output, &StatePort::output) == 1;
+    if (!is_new) return invalid("states", "inputs and outputs of other names than there are");
+    const int64_t tokens = reference.inputs[*positions].num_elements();
+    if (state.is_cache() && tokens > reference.context_length) return invalid("inputs", "of at most context_length");
+  }
   return {};
 }
 
@@ -166,6 +180,13 @@ std::vector<int64_t> StatePort::sizes_of(int64_t positions) const {
 std::optional<size_t> Reference::input(std::string_view name) const {
   const auto found = std::ranges::find(inputs, name, &Port::name);
   return found == inputs.end() ? std::nullopt : std::optional(static_cast<size_t>(found - inputs.begin()));
+}
+
+Port Reference::carried_output(const StatePort& state) const {
+  Port port = state.port;
+  port.name = state.output;
+  if (state.is_cache()) port.shape[2] = inputs[*input("position_ids")].num_elements();
+  return port;
 }
 
 Result<Reference> parse_reference(const DelegatePart& part, const AssetKind& kind) {

@@ -17,6 +17,7 @@ namespace mote::assets {
 struct AssetKind {
   std::string_view backend, vendor, suffix;
   std::span<const std::string_view> files;
+  bool carries_states = false;  // whether its library takes states that are inputs
 };
 
 // An input, an output or a state of a function; contiguous.
@@ -38,7 +39,11 @@ struct StatePort {
   Port port;
   int32_t state = 0;  // of the program
   StatePart part = StatePart::keys;
+  // Of the function, with what its tokens add to a cache or a whole recurrent state: the state is then an input, and
+  // whoever calls puts that in its place. "": the function changes the state itself.
+  std::string output{};
 
+  bool is_carried() const { return !output.empty(); }
   bool is_cache() const { return part == StatePart::keys || part == StatePart::values; }
   // Of the first positions of a cache, or of a whole state.
   size_t bytes_of(int64_t positions) const;
@@ -55,6 +60,8 @@ struct Reference {
 
   // The input of that name.
   std::optional<size_t> input(std::string_view name) const;
+  // The output with what becomes of a state that is carried.
+  Port carried_output(const StatePort& state) const;
   bool operator==(const Reference&) const = default;
 };
 

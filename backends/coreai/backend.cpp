@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <map>
 
 #include "backends/assets/apple.h"
@@ -18,7 +19,7 @@ using assets::Reference;
 using assets::StatePort;
 
 constexpr std::string_view kFiles[] = {"main.mlirb"};
-constexpr assets::AssetKind kKind{"coreai", "Core AI", ".aimodel", kFiles};
+constexpr assets::AssetKind kKind{"coreai", "Core AI", ".aimodel", kFiles, true};
 
 std::atomic<const mote_coreai_runtime*> runtime_in_use{nullptr};
 
@@ -80,6 +81,13 @@ class NdArray {
       assets::scatter(from, sizes, strides, dtype_bytes(port.dtype), elements);
     });
   }
+  // As write, of a cache from a position on.
+  Status write_rows(const Port& port, int64_t position, std::span<const int64_t> sizes, const std::byte* from) const {
+    return visit(port, [&](void* elements, std::span<const int64_t> strides) {
+      auto* first = static_cast<std::byte*>(elements) + position * strides[2] * dtype_bytes(port.dtype);
+      assets::scatter(from, sizes, strides, dtype_bytes(port.dtype), first);
+    });
+  }
 
  private:
   template <typename Copy> Status visit(const Port& port, const Copy& copy) const {
@@ -106,13 +114,22 @@ class NdArray {
 class States final : public assets::AssetStates {
  public:
   Status add(const mote_coreai_runtime* runtime, void* function, const StatePort& port) {
-    MOTE_ASSIGN(NdArray array, NdArray::make(runtime, function, MOTE_COREAI_STATE, port.port));
+    const auto role = port.is_carried() ? MOTE_COREAI_INPUT : MOTE_COREAI_STATE;
+    MOTE_ASSIGN(NdArray array, NdArray::make(runtime, function, role, port.port));
     const Elements zeros(port.port.num_bytes());
     MOTE_RETURN_IF_ERROR(array.write(port.port, port.port.shape, zeros.data()));
     arrays_.emplace(port.port.name, std::move(array));
     return {};
   }
   void* handle(const StatePort& port) const { return arrays_.at(port.port.name).handle(); }
+  // Puts what a call made of a state that is an input in its place. position: of the call's first token
+  Status take(const StatePort& state, const Port& port, const NdArray& made, int64_t position) const {
+    Elements elements(port.num_bytes());
+    MOTE_RETURN_IF_ERROR(made.read(port, port.shape, elements.data()));
+    const NdArray& array = arrays_.at(state.port.name);
+    if (!state.is_cache()) return array.write(state.port, port.shape, elements.data());
+    return array.write_rows(state.port, position, port.shape, elements.data());
+  }
 
   Result<Elements> read(const StatePort& port, int64_t positions) override {
     Elements elements(port.bytes_of(positions));
@@ -131,11 +148,12 @@ class States final : public assets::AssetStates {
 struct CoreaiFunction {
   Handle handle;
   std::vector<NdArray> inputs, outputs;
+  std::vector<NdArray> carried;  // of states that are inputs, what becomes of them
 
   static Result<CoreaiFunction> open(const mote_coreai_runtime* runtime, void* model, const Reference& function) {
     Said said;
     CoreaiFunction opened{
-        Handle(runtime->open_function(model, function.function.c_str(), said.error()), {runtime}), {}, {}};
+        Handle(runtime->open_function(model, function.function.c_str(), said.error()), {runtime}), {}, {}, {}};
     if (opened.handle == nullptr) return said.status("load function " + function.function);
     const auto add = [&](const Port& port, mote_coreai_role role, std::vector<NdArray>* arrays) -> Status {
       MOTE_ASSIGN(NdArray array, NdArray::make(runtime, opened.handle.get(), role, port));
@@ -144,6 +162,10 @@ struct CoreaiFunction {
     };
     for (const Port& port : function.inputs) MOTE_RETURN_IF_ERROR(add(port, MOTE_COREAI_INPUT, &opened.inputs));
     for (const Port& port : function.outputs) MOTE_RETURN_IF_ERROR(add(port, MOTE_COREAI_OUTPUT, &opened.outputs));
+    for (const StatePort& state : function.states) {
+      if (!state.is_carried()) continue;
+      MOTE_RETURN_IF_ERROR(add(function.carried_output(state), MOTE_COREAI_OUTPUT, &opened.carried));
+    }
     return opened;
   }
 };
@@ -189,8 +211,11 @@ class Model final : public assets::Asset {
     }
     for (size_t i = 0; i < outputs.size(); ++i)
       arguments.push_back({MOTE_COREAI_OUTPUT, function.outputs[i].name.c_str(), called.outputs[i].handle()});
+    auto carried = called.carried.begin();
     for (const StatePort& port : function.states) {
-      arguments.push_back({MOTE_COREAI_STATE, port.port.name.c_str(), static_cast<States*>(states)->handle(port)});
+      const auto role = port.is_carried() ? MOTE_COREAI_INPUT : MOTE_COREAI_STATE;
+      arguments.push_back({role, port.port.name.c_str(), static_cast<States*>(states)->handle(port)});
+      if (port.is_carried()) arguments.push_back({MOTE_COREAI_OUTPUT, port.output.c_str(), (carried++)->handle()});
     }
     Said said;
     const auto count = static_cast<int32_t>(arguments.size());
@@ -199,10 +224,24 @@ class Model final : public assets::Asset {
       const Port& port = function.outputs[i];
       MOTE_RETURN_IF_ERROR(called.outputs[i].read(port, port.shape, outputs[i].data()));
     }
-    return {};
+    return called.carried.empty() ? Status() : carry(function, inputs, static_cast<const States&>(*states));
   }
 
  private:
+  Status carry(const Reference& function, std::span<const Elements> inputs, const States& states) const {
+    int32_t position = 0;
+    std::memcpy(&position, inputs[*function.input("position_ids")].data(), sizeof position);
+    auto made = functions_.at(function.function).carried.begin();
+    for (const StatePort& state : function.states) {
+      if (!state.is_carried()) continue;
+      const Port port = function.carried_output(state);
+      const bool fits = !state.is_cache() || (position >= 0 && position + port.shape[2] <= state.port.shape[2]);
+      MOTE_REQUIRE(fits, Code::kInternal, "position %d: %s ends before that", position, state.port.name.c_str());
+      MOTE_RETURN_IF_ERROR(states.take(state, port, *made++, position));
+    }
+    return {};
+  }
+
   const mote_coreai_runtime* runtime_ = nullptr;
   Handle handle_{nullptr, Release{nullptr}};
   std::map<std::string, CoreaiFunction> functions_;

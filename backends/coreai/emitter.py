@@ -18,8 +18,8 @@ class CoreaiAuthor(Author, Protocol):
 class CoreaiEmitter(Emitter):
     author: CoreaiAuthor | None
 
-    def __init__(self, author: CoreaiAuthor | None = None):
-        super().__init__(author)
+    def __init__(self, author: CoreaiAuthor | None = None, float_dtype: str = FLOAT):
+        super().__init__(author, float_dtype)
         self._composites: dict[tuple, tuple[tuple[int, ...], str]] = {}  # shape and dtype of what each gives
 
     def splat(self, value: float, shape: Sequence[int], dtype: str = FLOAT) -> Tensor:
@@ -67,9 +67,9 @@ class CoreaiEmitter(Emitter):
         def build(*handles: Any) -> Any:
             inner = [Tensor(*kind, handle) for kind, handle in zip(types, handles, strict=True)]
             made.append(body(*inner))
-            return made[0].handle
+            return self.handle(made[0])
 
-        handles = {each: operand.handle for each, operand in operands.items()}
+        handles = {each: self.handle(operand) for each, operand in operands.items()}
         whole = (name, key, types)
         handle = self.author.composite(whole, handles, attributes, build)
         if made:

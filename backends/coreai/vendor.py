@@ -247,6 +247,10 @@ class AssetBuilder:
     def _batch_matmul(self, operands: Sequence[Any], shape: Sequence[int], dtype: str) -> Any:
         return self._coreai.au.broadcasting_batch_matmul(*operands)
 
+    def _conv(self, operands: Sequence[Any], shape: Sequence[int], dtype: str) -> Any:
+        ones = self._ints(1, 1, dtype=np.uint32)
+        return self._coreai.au.conv2d(*operands, ones, ones, self._scalar(1, np.uint32))
+
     def _blockwise_shift_scale(self, operands: Sequence[Any], shape: Sequence[int], dtype: str) -> Any:
         return self._coreai.au.blockwise_shift_scale(*operands)
 

@@ -21,7 +21,7 @@ class CoreaiWeights(Weights):
         return self._joined(emitter, *(emitter.rows(part, indices) for part in self._parts(emitter, spec)))
 
     def _joined(self, emitter: CoreaiEmitter, codes: Tensor, multipliers: Tensor, scales: Tensor) -> Tensor:
-        return emitter.dequantized(codes, emitter.dequantized(multipliers, scales))
+        return emitter.dequantized(codes, emitter.cast(emitter.dequantized(multipliers, scales), self.float_dtype))
 
     def _parts(self, emitter: CoreaiEmitter, spec: WeightSpec) -> tuple[Tensor, Tensor, Tensor]:
         if spec.scales is not None:

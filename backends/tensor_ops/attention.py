@@ -6,26 +6,50 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_export.program.instructions import Instruction, number
+from llm_export.program.instructions import Instruction, number, optional
 
-from .emitter import BOOLEAN, HIDDEN, INTEGER, Emitter, Tensor
+from .emitter import BOOLEAN, FLOAT, HALF, HIDDEN, INTEGER, Emitter, Tensor, narrowed
 from .function import Function, integers
 from .products import softcapped
 from .refusals import Refusal
 from .registry import op
 from .rows import log_sum_exp
 
+NOWHERE = 1 << 30  # the position of a key that is not there yet
 
-@op("mote.rope_table")
+
+@op("mote.rope_table", refuses=(Refusal.INPUT,))
 def rope_table(f: Function, instruction: Instruction) -> None:
-    e = f.emitter
-    positions, frequencies = (f.operand(index) for index in instruction.inputs)
-    angles = e.mul(e.reshape(e.cast(positions, "float32"), (*positions.shape, 1)), frequencies)
+    e, scale = f.emitter, number(instruction, "scale", 1.0)
     for function, output in zip(("cos", "sin"), instruction.outputs, strict=True):
-        half = e.scaled(e.unary(function, angles), number(instruction, "scale", 1.0))
+        half = (_turns if e.float_dtype == FLOAT else _stored_turns)(f, instruction, function, scale)
         if instruction.attributes.get("layout") == "interleaved":
             half = e.reshape(half, (*half.shape, 1))
         f.give(output, e.concat([half, half], -1))
+
+
+def _turns(f: Function, instruction: Instruction, function: str, scale: float) -> Tensor:
+    e = f.emitter
+    positions, frequencies = (f.operand(index) for index in instruction.inputs)
+    angles = e.mul(e.reshape(e.cast(positions, FLOAT), (*positions.shape, 1)), frequencies)
+    return e.scaled(e.unary(function, angles), scale)
+
+
+def _stored_turns(f: Function, instruction: Instruction, function: str, scale: float) -> Tensor:
+    """Rows of a table, since float16 has no angles beyond the first positions."""
+    e, positions = f.emitter, f.operand(instruction.inputs[0])
+    value = f.method.values[instruction.inputs[1]]
+    if value.kind != "weight":
+        raise Refusal.INPUT.of(name="frequencies")
+    spec = f.subgraph.weights[value.weight]
+
+    def table() -> np.ndarray:
+        angles = np.arange(f.capacity)[:, None] * f.weights.wide(spec).astype(np.float64)
+        return narrowed(scale * getattr(np, function)(angles))
+
+    name = f"{spec.name}.{function}.{scale}"
+    turns = e.rows(e.stored(name, (f.capacity, *spec.shape), HALF, table), e.reshape(positions, (positions.size,)))
+    return e.reshape(turns, (*positions.shape, *spec.shape))
 
 
 @op("mote.rope")
@@ -51,7 +75,7 @@ def _quarter_turn(e: Emitter, x: Tensor, layout: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Places:
-    """queries: int32 [T, 1]   keys: int32 [1, C]   first: of the queries, int32 [1]"""
+    """queries: int32 [T, 1]   keys: int32 [1, C], beyond all others where nothing is yet   first: query, int32 [1]"""
 
     queries: Tensor
     keys: Tensor
@@ -62,22 +86,34 @@ class Places:
         e = f.emitter
         positions, first = f.first_position(instruction, position)
         keys = e.constant(np.arange(f.capacity)[None], INTEGER)
+        ports = f.state(instruction)[1].values()
+        has_rows = optional(instruction, 1) >= 0 or any(port.name in f.carried for port in ports)
+        if e.carries_states and has_rows:  # what the tokens add is behind the cache
+            keys = e.where(e.greater(first, keys), keys, e.constant(NOWHERE, INTEGER))
+            keys = e.concat([keys, e.reshape(positions, (1, *positions.shape))], 1)
         return cls(e.reshape(positions, (*positions.shape, 1)), keys, first)
 
 
 def cached(f: Function, instruction: Instruction, part: str, rows: Tensor | None, first: Tensor) -> Tensor | None:
-    """The cache [1, heads, C, width] with what the tokens add to it; None: it has no such part."""
+    """The cache [1, heads, C, width] with what the tokens add to it, behind it where states are carried.
+
+    None: it has no such part
+    """
     _, ports = f.state(instruction)
     if part not in ports:
         return None
-    name = ports[part].name
+    e, name = f.emitter, ports[part].name
     if rows is not None:
         cache = f.states[name]
-        f.keep(name, f.emitter.write(cache, f.emitter.cast(rows, cache.dtype), 2, first))
-    return f.held(name)
+        rows = e.cast(rows, cache.dtype)
+        if e.carries_states:
+            f.states[name], f.carried[name] = e.concat([cache, rows], 2), rows
+        else:
+            f.keep(name, e.write(cache, rows, 2, first))
+    return e.cast(f.states[name], e.float_dtype)
 
 
-@op("mote.attention", "mote.attention_lse", refuses=(Refusal.INPUT, Refusal.STATE))
+@op("mote.attention", "mote.attention_lse", refuses=(Refusal.INPUT, Refusal.STATE, Refusal.CARRIED))
 def attention(f: Function, instruction: Instruction) -> None:
     e, scale = f.emitter, number(instruction, "scale")
     q, places = f.operand(instruction.inputs[0]), Places.of(f, instruction, 3)
@@ -111,7 +147,7 @@ def visible(f: Function, instruction: Instruction, places: Places, heads: int) -
     if number(instruction, "bidirectional"):
         # Keys behind the last token of the call are of calls that were taken back.
         last = e.add(places.first, e.constant([q.shape[0] - 1], INTEGER))
-        seen = e.broadcast(e.at_least(e.reshape(last, (1, 1)), k), (q.shape[0], f.capacity))
+        seen = e.broadcast(e.at_least(e.reshape(last, (1, 1)), k), (q.shape[0], k.shape[1]))
         if window:
             seen = e.both(seen, e.greater(e.add(q, e.constant(window, INTEGER)), k))
     if window and number(instruction, "chunked"):
@@ -126,6 +162,8 @@ def visible(f: Function, instruction: Instruction, places: Places, heads: int) -
         seen = e.either(seen, first)
     stride = int(number(instruction, "stride", 1.0))
     if stride > 1:
+        if e.carries_states:
+            raise Refusal.CARRIED.of(what="with strides")
         ends = (np.arange(f.capacity) + 1) % stride == 0
         seen = e.both(seen, e.cast(e.constant(ends[None].astype(np.int32), INTEGER), BOOLEAN))
     seen = e.reshape(seen, (1, 1, *seen.shape))
@@ -136,6 +174,8 @@ def visible(f: Function, instruction: Instruction, places: Places, heads: int) -
 def _is_chosen(f: Function, chosen: Tensor, heads: int) -> Tensor:
     """bool [1, H, T, C] of lists of positions int32 [1, T, G, K]; negative ones are none"""
     e = f.emitter
+    if e.carries_states:
+        raise Refusal.CARRIED.of(what="to chosen keys")
     _, tokens, groups, _ = chosen.shape
     places = e.where(e.greater(e.constant(0, INTEGER), chosen), e.constant(f.capacity, INTEGER), chosen)
     ones = e.broadcast(e.constant(1, INTEGER), places.shape)
@@ -184,9 +224,11 @@ def _of_tokens(e: Emitter, sinks: Tensor) -> Tensor:
     return e.reshape(e.transpose(sinks, (0, 2, 1)), (1, sinks.shape[2], sinks.shape[1], 1))
 
 
-@op("mote.indexer", refuses=(Refusal.INPUT, Refusal.STATE))
+@op("mote.indexer", refuses=(Refusal.INPUT, Refusal.STATE, Refusal.CARRIED))
 def indexer(f: Function, instruction: Instruction) -> None:
     e, (topk,) = f.emitter, integers(instruction, "topk")
+    if e.carries_states:
+        raise Refusal.CARRIED.of(what="to chosen keys")
     q, k = f.operand(instruction.inputs[0]), f.operand(instruction.inputs[1])
     places = Places.of(f, instruction, 2)
     block, stride = (int(number(instruction, name, 1.0)) for name in ("block", "stride"))

@@ -6,7 +6,7 @@ import math
 
 from llm_export.program.instructions import Instruction, number
 
-from .emitter import BOOLEAN, FLOAT, Emitter, Tensor
+from .emitter import BOOLEAN, INTEGER, Emitter, Tensor
 from .function import Function
 from .refusals import Refusal
 from .registry import op
@@ -103,7 +103,7 @@ def clamp(f: Function, instruction: Instruction) -> None:
     x, e = f.operand(instruction.inputs[0]), f.emitter
     for bound, function in (("min", "maximum"), ("max", "minimum")):
         value = number(instruction, bound, math.nan)
-        if not math.isnan(value) and (x.dtype == FLOAT or math.isfinite(value)):
+        if not math.isnan(value) and (x.dtype != INTEGER or math.isfinite(value)):
             x = e.binary(function, x, e.constant(value, x.dtype))
     f.give(instruction.outputs[0], x)
 

@@ -18,6 +18,7 @@ LARGE = 2**31 - 1
 COMPARISONS = ("equal", "not_equal", "greater")
 LOGICAL = ("and", "or", "xor")
 HIDDEN = -1e30  # of a score: its weight is 0
+LEAST_LARGEST = 2.0**-12  # what rows of smaller elements are divided by in float16
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,16 @@ class Tensor:
     def rank(self) -> int:
         return len(self.shape)
 
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+def narrowed(values) -> np.ndarray:
+    """As float16; numbers that it does not reach become the largest that it has."""
+    array, most = np.asarray(values, np.float64), float(np.finfo(np.float16).max)
+    return np.where(np.isfinite(array), array.clip(-most, most), array).astype(np.float16)
+
 
 class Author(Protocol):
     """What builds a function of an asset; the vendor.py of a backend has it."""
@@ -42,26 +53,41 @@ class Author(Protocol):
 
 
 class Emitter:
-    """A backend derives its own, with what its vendor has a better way for. author: None: only sizes are derived"""
+    """A backend derives its own, with what its vendor has a better way for.
 
-    state_dtype = FLOAT  # of what the asset keeps between calls
+    author: None: only sizes are derived   float_dtype: of activations
+    state_dtype: of what the asset keeps between calls
+    precise_dtype: of what float16 is too narrow for, such as sums of squares and states that go through every token
+    """
+
     bool_ports = True  # whether inputs and outputs of functions may be booleans
+    # Whether states are inputs, and what the tokens add to them outputs, in place of what functions change themselves.
+    carries_states = False
 
-    def __init__(self, author: Author | None = None):
-        self.author = author
+    def __init__(self, author: Author | None = None, float_dtype: str = FLOAT):
+        self.author, self.float_dtype = author, float_dtype
+        self.state_dtype, self.precise_dtype = float_dtype, FLOAT
 
     def _op(self, name: str, operands: Sequence[Tensor], shape: Sequence[int], dtype: str, **parameters) -> Tensor:
         shape = tuple(shape)
         if self.author is None:
             return Tensor(shape, dtype)
-        handles = [operand.handle for operand in operands]
+        handles = [self.handle(operand) for operand in operands]
         return Tensor(shape, dtype, self.author.op(name, handles, shape, dtype, **parameters))
+
+    def handle(self, x: Tensor) -> Any:
+        return x.handle
+
+    def held(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape in which the vendor has tensors of a shape."""
+        return shape
 
     # Constants
 
-    def constant(self, value, dtype: str = FLOAT) -> Tensor:
-        """A number or a small table of the lowering itself."""
-        array = np.asarray(value, dtype)
+    def constant(self, value, dtype: str | None = None) -> Tensor:
+        """A number or a small table of the lowering itself. dtype: None: of activations"""
+        dtype = dtype or self.float_dtype
+        array = narrowed(value) if dtype == HALF else np.asarray(value, dtype)
         handle = None if self.author is None else self.author.number(array)
         return Tensor(array.shape, dtype, handle)
 
@@ -229,9 +255,24 @@ class Emitter:
         """Says what a state becomes; gives what is read of it from there on."""
         return value
 
+    def precise(self, x: Tensor) -> Tensor:
+        return self.cast(x, self.precise_dtype)
+
+    def normalized(self, x: Tensor, eps: float, axis: int = -1) -> Tensor:
+        """x / sqrt(mean(x^2) + eps)"""
+        if x.dtype != HALF:
+            mean = self.reduce("mean", self.square(x), [axis])
+            return self.mul(x, self.unary("rsqrt", self.add(mean, self.constant(eps, x.dtype))))
+        # Squares of more than 255 are none in float16, so the largest element is divided out of them.
+        largest = self.reduce("max", self.unary("abs", x), [axis])
+        largest = self.binary("maximum", largest, self.constant(LEAST_LARGEST, HALF))
+        mean = self.reduce("mean", self.square(self.binary("divide", x, largest)), [axis])
+        eps_root = self.binary("divide", self.constant(math.sqrt(eps), HALF), largest)
+        root = self.unary("rsqrt", self.add(mean, self.square(eps_root)))
+        return self.mul(x, self.binary("divide", root, largest))
+
     def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
-        mean = self.reduce("mean", self.square(x), [-1])
-        return self.mul(self.mul(x, self.unary("rsqrt", self.add(mean, self.constant(eps)))), weight)
+        return self.mul(self.cast(self.normalized(self.precise(x), eps), x.dtype), weight)
 
     def attention(self, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float) -> Tensor:
         """q [1, H, T, D], keys and values [1, G, C, D], mask bool [1, 1 or H, T, C], with a key for every query."""

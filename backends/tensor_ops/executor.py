@@ -14,7 +14,7 @@ from llm_export.program import flat
 from llm_export.program.header import HEADER_BYTES, MAGIC, VERSION, Header
 from llm_export.program.instructions import LoweredMethod, storage_roots
 
-from .reference import Asset, Reference, check_asset
+from .reference import Asset, Reference, StatePort, check_asset
 
 DTYPES = {"float32": np.float32, "float16": np.float16, "int32": np.int32}
 
@@ -107,10 +107,9 @@ class Session:
             raise ArgumentError(f"position = {position}: must be 0 to {self.position}")
         if position == 0:
             ports = {port.name: port for call in self.model.calls for port in call.reference.states}
-            self._states = {
-                name: self.model.interpreter.array(np.zeros(port.shape, DTYPES[port.dtype]))
-                for name, port in ports.items()
-            }
+            zeros = {name: np.zeros(port.shape, DTYPES[port.dtype]) for name, port in ports.items()}
+            array = self.model.interpreter.array
+            self._states = {name: each if ports[name].output else array(each) for name, each in zeros.items()}
         elif self.model.has_recurrent and position != self.position:
             raise ArgumentError(f"position = {position}: must be 0 or {self.position} with recurrent states")
         self.position = position
@@ -161,12 +160,23 @@ class Session:
             port.name: np.array(given[name], DTYPES[port.dtype]).reshape(port.shape)
             for port, name in zip(call.reference.inputs, call.inputs, strict=True)
         }
-        names = {port.name for port in call.reference.states}
-        states = {name: array for name, array in self._states.items() if name in names}
+        ports = call.reference.states
+        inputs |= {port.name: self._states[port.name] for port in ports if port.output}
+        states = {port.name: self._states[port.name] for port in ports if not port.output}
         found = self.model.interpreter.call(call.reference.function, inputs, states)
+        for port in ports:
+            if port.output:
+                self._carry(port, found[port.output])
         self.position += len(ids)
         logits = found[call.reference.outputs[0].name].astype(np.float32)
         return logits.reshape(-1, logits.shape[-1])[: len(ids)]
+
+
+    def _carry(self, port: StatePort, made: np.ndarray) -> None:
+        """Puts what a call made where the next one finds it."""
+        is_cache = port.part in ("keys", "values")
+        rows = slice(self.position, self.position + made.shape[2]) if is_cache else slice(None)
+        self._states[port.name][(slice(None), slice(None), rows) if is_cache else rows] = made
 
 
 def _read(path: Path) -> tuple[object, list[bytes], bytes]:

@@ -11,7 +11,7 @@ from llm_export.partition.backend import Subgraph
 from llm_export.program.instructions import Dim, Instruction, optional
 from llm_export.program.specs import StateSpec, WeightSpec
 
-from .emitter import BOOLEAN, FLOAT, HALF, INTEGER, Emitter, Tensor
+from .emitter import BOOLEAN, FLOAT, INTEGER, Emitter, Tensor
 from .refusals import Refusal
 from .weights import Weights
 
@@ -40,15 +40,16 @@ def integers(instruction: Instruction, name: str) -> list[int]:
     return [size.constant for size in instruction.attributes[name]]
 
 
-def state_ports(index: int, spec: StateSpec, capacity: int, dtype: str = FLOAT) -> dict[str, Port]:
+def state_ports(index: int, spec: StateSpec, capacity: int, dtype: str, precise: str) -> dict[str, Port]:
     """What holds a state of the program: keys and values of so many positions, or the state itself.
 
-    A recurrent state goes through every token. One of float16 is held in two parts, of which the second has what the
-    first one loses.
+    A recurrent state goes through every token. One of float16 that is computed in float32 is held in two parts, of
+    which the second has what the first one loses.
     """
     if spec.kind == "recurrent":
         whole = Port(f"state{index}", tuple(spec.shape), dtype)
-        return {"state": whole, "rest": replace(whole, name=whole.name + REST)} if dtype == HALF else {"state": whole}
+        rest = {"rest": replace(whole, name=whole.name + REST)} if dtype != precise else {}
+        return {"state": whole, **rest}
     if spec.kind != "kv_cache":
         raise Refusal.STATE.of(kind=spec.kind)
     widths = {"keys": spec.head_dim, "values": spec.value_head_dim}
@@ -64,6 +65,7 @@ class Function:
     """The values of a subgraph while it is lowered.
 
     capacity: positions that caches hold   states: what each became, by its name
+    carried: what goes out in place of that, where states are carried: rows that tokens add to caches, or whole states
     """
 
     subgraph: Subgraph
@@ -72,6 +74,7 @@ class Function:
     capacity: int
     values: dict[int, Tensor] = field(default_factory=dict)
     states: dict[str, Tensor] = field(default_factory=dict)
+    carried: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def method(self):
@@ -84,28 +87,34 @@ class Function:
         dtype = self.method.values[index].dtype
         if dtype not in DTYPES:
             raise Refusal.DTYPE.of(dtype=str(dtype).removeprefix("torch."))
-        return DTYPES[dtype]
+        return self.emitter.float_dtype if dtype == torch.float32 else DTYPES[dtype]
 
     def inputs(self) -> list[Port]:
         names = zip(self.method.input_names, self.method.inputs, strict=True)
-        return [Port(name, self.shape(index), self._port_dtype(index)) for name, index in names]
+        return [self._port(name, index) for name, index in names]
 
     def outputs(self) -> list[Port]:
-        return [Port(f"output{i}", self.shape(v), self._port_dtype(v)) for i, v in enumerate(self.method.outputs)]
+        return [self._port(f"output{i}", index) for i, index in enumerate(self.method.outputs)]
 
-    def _port_dtype(self, index: int) -> str:
+    def _port(self, name: str, index: int) -> Port:
         dtype = self.dtype(index)
-        return INTEGER if dtype == BOOLEAN and not self.emitter.bool_ports else dtype
+        dtype = INTEGER if dtype == BOOLEAN and not self.emitter.bool_ports else dtype
+        return Port(name, self.emitter.held(self.shape(index)), dtype)
 
     def ports_of(self, index: int) -> dict[str, Port]:
         """What holds a state of the program, by its parts."""
-        return state_ports(index, self.subgraph.states[index], self.capacity, self.emitter.state_dtype)
+        spec, e = self.subgraph.states[index], self.emitter
+        return state_ports(index, spec, self.capacity, e.state_dtype, e.precise_dtype)
 
     def state_inputs(self) -> list[Port]:
         touched = dict.fromkeys(
             i.attributes["state"][0].constant for i in self.method.instructions if "state" in i.attributes
         )
         return [port for index in touched for port in self.ports_of(index).values()]
+
+    def output_of(self, state: str) -> str:
+        """The output with what becomes of a state; "": none."""
+        return f"{state}_next" if self.emitter.carries_states else ""
 
     # Operands of an instruction.
 
@@ -127,7 +136,7 @@ class Function:
         return self.subgraph.weights[value.weight]
 
     def matrix(self, index: int) -> Tensor:
-        """A stored weight [.., N, K], as float32."""
+        """A stored weight [.., N, K], as activations are."""
         return self.weights.matrix(self.emitter, self.spec(index))
 
     def rows(self, index: int, indices: Tensor) -> Tensor:
@@ -138,20 +147,23 @@ class Function:
         return self.subgraph.states[index], self.ports_of(index)
 
     def held(self, name: str) -> Tensor:
-        """A state as float32."""
-        e, found = self.emitter, self.emitter.cast(self.states[name], FLOAT)
+        """A state that goes through every token."""
+        e, found = self.emitter, self.emitter.precise(self.states[name])
         if name + REST not in self.states:
             return found
-        return e.add(found, e.scaled(e.cast(self.states[name + REST], FLOAT), 1 / REST_SCALE))
+        return e.add(found, e.scaled(e.precise(self.states[name + REST]), 1 / REST_SCALE))
 
     def keep(self, name: str, value: Tensor) -> None:
         """Says what a state becomes."""
         e = self.emitter
         stored = e.cast(value, e.state_dtype)
         if name + REST in self.states:
-            rest = e.cast(e.scaled(e.sub(value, e.cast(stored, FLOAT)), REST_SCALE), e.state_dtype)
+            rest = e.cast(e.scaled(e.sub(value, e.precise(stored)), REST_SCALE), e.state_dtype)
             self.states[name + REST] = e.kept(name + REST, rest)
-        self.states[name] = e.kept(name, stored)
+        if e.carries_states:
+            self.states[name] = self.carried[name] = stored
+        else:
+            self.states[name] = e.kept(name, stored)
 
     # Results.
 

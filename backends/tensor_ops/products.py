@@ -13,7 +13,7 @@ from .refusals import Refusal
 from .registry import op
 from .rows import rms_norm
 
-WEIGHT = (Refusal.COMPUTED_WEIGHT, Refusal.ROUNDED, Refusal.HALF_SCALES)
+WEIGHT = (Refusal.COMPUTED_WEIGHT, Refusal.ROUNDED, Refusal.HALF_SCALES, Refusal.GROUPS)
 
 
 def by_rows(f: Function, x: Tensor, matrix: int) -> Tensor:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from llm_export.program.instructions import Instruction
 
+from .emitter import Tensor
 from .function import Function
 from .refusals import MAX_UNROLLED, Refusal
 from .registry import op
 
 
+def precise(f: Function, instruction: Instruction, position: int) -> Tensor | None:
+    found = f.maybe(instruction, position)
+    return None if found is None else f.emitter.precise(found)
+
+
 @op("mote.short_conv", refuses=(Refusal.STATE,))
 def short_conv(f: Function, instruction: Instruction) -> None:
     e, name = f.emitter, f.state(instruction)[1]["state"].name
-    x, weight, bias = (f.maybe(instruction, position) for position in (0, 1, 2))
+    x, weight, bias = (precise(f, instruction, position) for position in (0, 1, 2))
     (tokens, channels), size = x.shape[1:], weight.shape[1]
     rows = e.concat([f.held(name), x], 1)  # [1, size - 1 + T, C]
     y = None
@@ -28,7 +34,7 @@ def short_conv(f: Function, instruction: Instruction) -> None:
 def linear_attention(f: Function, instruction: Instruction) -> None:
     """Written out token by token, so that results do not depend on how tokens are divided into calls."""
     e, name = f.emitter, f.state(instruction)[1]["state"].name
-    q, k, v, decay, beta = (f.maybe(instruction, position) for position in range(5))
+    q, k, v, decay, beta = (precise(f, instruction, position) for position in range(5))
     tokens, heads, width = v.shape[1:]
     if tokens > MAX_UNROLLED:
         raise Refusal.RECURRENCE.of(tokens=tokens)

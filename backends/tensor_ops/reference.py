@@ -35,13 +35,18 @@ class Asset:
 
 @dataclass(frozen=True)
 class StatePort:
-    """A state of a function. state: index of the program's   part: keys, values, state or rest"""
+    """A state of a function. state: index of the program's   part: keys, values, state or rest
+
+    output: of the function, with what tokens add to a cache or a whole state; the state is then one of its inputs.
+    "": the function changes it itself
+    """
 
     name: str
     state: int
     part: str
     shape: tuple[int, ...]
     dtype: str
+    output: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ def references(
 
 def _states(function: Function) -> list[StatePort]:
     return [
-        StatePort(port.name, index, part, port.shape, port.dtype)
+        StatePort(port.name, index, part, port.shape, port.dtype, function.output_of(port.name))
         for index in range(len(function.subgraph.states))
         for part, port in function.ports_of(index).items()
         if port.name in function.states

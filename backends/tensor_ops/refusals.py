@@ -19,5 +19,7 @@ class Refusal(Reason):
     STATE = "a state of kind {kind}"
     INPUT = "{name} that the part computes"
     RECURRENCE = f"a recurrence over {{tokens}} tokens at once: must be at most {MAX_UNROLLED}"
-    RANK = "a tensor of {rank} axes: Core ML has at most 5"
+    RANK = "{rank} axes that an op tells apart: Core ML has at most 5"
+    CARRIED = "attention {what}: caches that are inputs hold keys in two parts"
+    GROUPS = "a weight with scales for groups of columns: the profile ane takes one for each row (--group-size channel)"
     PART = "a scatter over a part of the other axes"

@@ -28,11 +28,11 @@ def lower_rms_norm(f: Function, instruction: Instruction) -> None:
 
 @op("mote.layer_norm")
 def layer_norm(f: Function, instruction: Instruction) -> None:
-    x, e = f.operand(instruction.inputs[0]), f.emitter
-    x = e.sub(x, e.reduce("mean", x, [-1]))
-    variance = e.reduce("mean", e.square(x), [-1])
-    x = e.mul(x, e.unary("rsqrt", e.add(variance, e.constant(number(instruction, "eps")))))
-    weight, bias = f.maybe(instruction, 1), f.maybe(instruction, 2)
+    e = f.emitter
+    given = f.operand(instruction.inputs[0])
+    x = e.precise(given)
+    x = e.normalized(e.sub(x, e.reduce("mean", x, [-1])), number(instruction, "eps"))
+    x, weight, bias = e.cast(x, given.dtype), f.maybe(instruction, 1), f.maybe(instruction, 2)
     x = x if weight is None else e.mul(x, weight)
     f.give(instruction.outputs[0], x if bias is None else e.add(x, bias))
 

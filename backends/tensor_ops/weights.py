@@ -13,11 +13,11 @@ import torch
 from llm_export.partition.backend import Read, Subgraph
 from llm_export.program.specs import AssetWeight, WeightSpec
 
-from .emitter import BOOLEAN, FLOAT, INTEGER, Emitter, Tensor
+from .emitter import BOOLEAN, FLOAT, HALF, INTEGER, Emitter, Tensor, narrowed
 from .refusals import Refusal
 from .tiles import Tiles, read_tiles
 
-DENSE = {torch.float32: FLOAT, torch.float16: "float16", torch.bfloat16: "bfloat16"}
+DENSE = {torch.float32: FLOAT, torch.float16: HALF, torch.bfloat16: "bfloat16"}
 INTEGERS = {torch.int64: np.int64, torch.int32: np.int32}
 INT4_BITS = 4  # codes of so many bits or fewer are stored in 4
 PROBE_BYTES, SLAB_BYTES = 1 << 10, 1 << 20  # of constants that are looked for in a file, and of that at once
@@ -77,21 +77,21 @@ class AssetFile:
 class Weights:
     """Gives weights to the functions of one asset, in the forms of a vendor; each is read once.
 
-    read: None: only their forms matter   parts: all that will become functions
+    read: None: only their forms matter   parts: all that will become functions   float_dtype: of activations
     """
 
-    def __init__(self, read: Read | None = None, parts: Sequence[Subgraph] = ()):
-        self._read = read
+    def __init__(self, read: Read | None = None, parts: Sequence[Subgraph] = (), float_dtype: str = FLOAT):
+        self._read, self.float_dtype = read, float_dtype
         self._tiles = functools.lru_cache(maxsize=1)(self._unpacked)
         self._forms: dict[WeightSpec, dict[str, dict[int, Form]]] = {}
 
     def dense(self, emitter: Emitter, spec: WeightSpec) -> Tensor:
-        """All of a weight, as float32, int32 or bool."""
+        """All of a weight, as activations are, int32 or bool."""
         if spec.bits:
             return self.matrix(emitter, spec)
         if spec.dtype in DENSE:
             dtype, data = self._floats(spec)
-            return emitter.cast(self._stored(emitter, spec, "", dtype, data), FLOAT)
+            return emitter.cast(self._stored(emitter, spec, "", dtype, data), self.float_dtype)
         if spec.dtype == torch.bool:
             return emitter.cast(self._stored(emitter, spec, "", "int8", lambda: self._bytes(spec)), BOOLEAN)
         if spec.dtype in INTEGERS:
@@ -99,7 +99,7 @@ class Weights:
         raise Refusal.WEIGHT_FORM.of(dtype=str(spec.dtype).removeprefix("torch."), rank=len(spec.shape))
 
     def matrix(self, emitter: Emitter, spec: WeightSpec) -> Tensor:
-        """A weight [N, K] or a stack of them, as float32."""
+        """A weight [N, K] or a stack of them, as activations are."""
         return self.dequantized(emitter, spec) if spec.bits else self.dense(emitter, spec)
 
     def rows(self, emitter: Emitter, spec: WeightSpec, indices: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class Weights:
         if spec.bits:
             return self.dequantized_rows(emitter, spec, indices)
         dtype, data = self._floats(spec)
-        return emitter.cast(emitter.rows(self._stored(emitter, spec, "", dtype, data), indices), FLOAT)
+        return emitter.cast(emitter.rows(self._stored(emitter, spec, "", dtype, data), indices), self.float_dtype)
 
     def product(self, emitter: Emitter, x: Tensor, spec: WeightSpec) -> Tensor:
         """x [M, K] by the rows of a matrix [N, K]: [M, N]."""
@@ -123,7 +123,16 @@ class Weights:
 
     def _floats(self, spec: WeightSpec) -> tuple[str, Callable[[], np.ndarray]]:
         """How floats are stored: their dtype there, and what gives them."""
+        if self.float_dtype == HALF and spec.dtype != torch.float16:
+            return HALF, lambda: narrowed(self.wide(spec))
         return DENSE[spec.dtype], lambda: self._bytes(spec)
+
+    def wide(self, spec: WeightSpec) -> np.ndarray:
+        """Floats of any dtype as float32."""
+        stored = self._bytes(spec)
+        if spec.dtype == torch.bfloat16:
+            return (stored.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        return stored.view(np.dtype(DENSE[spec.dtype])).astype(np.float32)
 
     def place(self, spec: WeightSpec, file: AssetFile) -> AssetWeight:
         """Where an asset that was saved holds a weight. Cost: reads the weight, and the asset's file where it is not"""
@@ -142,6 +151,8 @@ class Weights:
         return AssetWeight("dense", places) if same else None
 
     def _tiles_place(self, spec: WeightSpec, forms: Forms, file: AssetFile) -> AssetWeight | None:
+        if any(form.dtype != FLOAT for form in forms.get("scales", {}).values()):
+            return None  # of which the file format has none
         part = "halves" if "halves" in forms else "codes"
         codes, multipliers, scales = (self._found(forms, each, file) for each in (part, "multipliers", "scales"))
         if not codes or not scales:

@@ -51,14 +51,15 @@ def _cut(tokenizer, prompt: Prompt, length: int) -> Prompt:
     return Prompt(text if tuple(tokenizer.encode(text)) == ids else "", ids)
 
 
-def golden_samples(result: CheckResult) -> tuple[GoldenSample, ...]:
+def golden_samples(result: CheckResult, rounding: float = 0.0) -> tuple[GoldenSample, ...]:
     """Makes one sample of each checked sequence, up to the first id that the oracle would have chosen differently.
 
     A sequence in which a router took another expert proves little on a device: it is left out if another one is left.
+    rounding: relative error that a target may add by its arithmetic
     """
     samples = []
     keeps_all = all(result.rerouted)
-    tolerance = max(MIN_TOLERANCE, result.max_relative_error if keeps_all else 0.0, result.tolerance)
+    tolerance = max(MIN_TOLERANCE, result.max_relative_error if keeps_all else 0.0, result.tolerance, rounding)
     for (prompt, continuation), logits, rerouted in zip(
         result.sequences, result.expected, result.rerouted, strict=True
     ):

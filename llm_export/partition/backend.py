@@ -121,6 +121,14 @@ class Backend(ABC):
     takes_rounded_inputs: bool = True
     # Of weights in one part, as `weight_bytes` counts them: an island that has more becomes several. 0: any number.
     max_part_bytes: int = 0
+    # Names of the ways in which it can compute, of which `name:profile` chooses one and `name` the first.
+    profiles: tuple[str, ...] = ()
+    profile: str = ""
+    # What its arithmetic may add to the relative error of logits that is accepted, as float16 does.
+    rounding: float = 0.0
+    # Whether it takes scales for groups of columns. For one that does not, weights have 8 bits and a scale for each row
+    # unless others are named.
+    takes_groups: bool = True
     # Of the name of the asset beside the file that its parts become, if they do, which holds the only copy of the
     # weights that they read: `lower` then only says whether it takes them, and `assemble` makes the asset.
     asset_suffix: str = ""

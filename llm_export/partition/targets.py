@@ -30,13 +30,27 @@ class Target:
     def name(self) -> str:
         return "+".join(backend.name for backend in self.backends) or CPU
 
+    @property
+    def rounding(self) -> float:
+        return max((backend.rounding for backend in self.backends), default=0.0)
 
-def find_backend(name: str) -> Backend:
-    """Errors: ArgumentError naming those that there are."""
+
+def all_take(targets: Sequence[Target], what: str) -> bool:
+    """what: an attribute of backends, such as takes_groups"""
+    return all(getattr(backend, what) for target in targets for backend in target.backends)
+
+
+def find_backend(text: str) -> Backend:
+    """A backend by its name, or one of its profiles: "coreai", "coreai:ane". Errors: ArgumentError naming all"""
+    name, colon, profile = text.partition(":")
     if name not in CLASSES:
-        raise ArgumentError(f"backend = '{name}': must be one of {', '.join([CPU, *CLASSES])}")
+        raise ArgumentError(f"backend = '{text}': must be one of {', '.join([CPU, *CLASSES])}")
     module, kind = CLASSES[name]
-    return getattr(importlib.import_module(f"llm_export.backends.{module}"), kind)()
+    found = getattr(importlib.import_module(f"llm_export.backends.{module}"), kind)
+    if colon and profile not in found.profiles:
+        known = ", ".join([name, *(f"{name}:{each}" for each in found.profiles)])
+        raise ArgumentError(f"backend = '{text}': must be {'one of ' if found.profiles else ''}{known}")
+    return found(profile=profile) if colon else found()
 
 
 def parse_targets(names: str | Sequence[str | Backend]) -> list[Target]:

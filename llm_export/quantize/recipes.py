@@ -109,9 +109,9 @@ def describe(recipe: Recipe, overrides: Sequence[Override]) -> str:
     return " ".join([str(recipe), *(f"override {override}" for override in overrides)])
 
 
-def parse_group_size(text: str) -> int | str:
+def parse_group_size(text: str | None) -> int | str | None:
     """Reads a group size as a user types it: digits give a number, other text stays text. Recipe checks the value."""
-    return int(text) if text.isdecimal() else text
+    return int(text) if text is not None and text.isdecimal() else text
 
 
 def check_overrides(overrides: Sequence[Override], names: Iterable[Iterable[str]]) -> None:

@@ -24,7 +24,8 @@ def asked_for(arguments: Sequence[str]) -> bool:
 def _target(arguments: Sequence[str]) -> str:
     named = [b for a, b in zip(arguments, arguments[1:], strict=False) if a == "--backend"]
     named += [word.partition("=")[2] for word in arguments if word.startswith("--backend=")]
-    return next((name for name in named if name in INTERPRETERS), "")
+    bare = [name.partition(":")[0] for name in named]  # a profile says how a file was made
+    return next((name for name in bare if name in INTERPRETERS), "")
 
 
 def replay_samples(words: Sequence[str]) -> int:

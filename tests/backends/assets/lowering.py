@@ -23,12 +23,15 @@ class FakeBackend(Backend):
     owns_states = True
     min_instructions = 1
 
-    def __init__(self, name: str, asset: Asset, folder: Path, context_length: int, token_counts: Sequence[int]):
-        self.name, self.asset = name, asset
+    def __init__(
+        self, name: str, asset: Asset, folder: Path, context_length: int, token_counts: Sequence[int], carries: bool
+    ):
+        self.name, self.asset, self.carries = name, asset, carries
         self.folder, self.context_length, self.token_counts = folder, context_length, tuple(token_counts)
 
     def lower(self, subgraph: Subgraph) -> Blob:
         function = Function(subgraph, Emitter(), None, self.context_length)
+        function.emitter.carries_states = self.carries
         function.states = dict.fromkeys(port.name for port in function.state_inputs())
         (name, function), *_ = named([function]).items()
         (data,) = references(self.asset, self.folder, self.folder.name, {name: function}, self.context_length)
@@ -46,15 +49,16 @@ def export(
     check: str = "off",
     backend: str = "fake",
     kind: Asset = ASSET,
+    carries: bool = False,
 ) -> Path:
-    """A file of a tiny model with its asset. others: targets beside the asset's"""
+    """A file of a tiny model with its asset. others: targets beside the asset's   carries: states are inputs"""
     save_tiny_checkpoint(name, folder / "checkpoint")
     asset = folder / f"model{kind.suffix}"
     asset.mkdir()
     of_cpu = folder / "cpu.mote"
     api.export(folder / "checkpoint", of_cpu, recipe="none", check=check)
     of_cpu.rename(asset / kind.files[0])
-    lowering = FakeBackend(backend, kind, asset, context_length, token_counts)
+    lowering = FakeBackend(backend, kind, asset, context_length, token_counts, carries)
     path = folder / "model.mote"
     api.export(folder / "checkpoint", path, backends=[lowering, *others], recipe="none", check=check)
     return path

@@ -52,6 +52,19 @@ TEST(Reference, saysPortsAndStates) {
   EXPECT_EQ(parts->ports[2].bytes_of(3), 3u * 5 * 2);
 }
 
+TEST(Reference, saysWhichStatesAreInputs) {
+  constexpr AssetKind carrying{"fake", "a vendor", ".fake", kFiles, true};
+  const std::string text = with(R"("part":"keys")", R"("part":"keys","output":"keys0_next")");
+  const auto parts = Parts::verify(source_of(text), carrying);
+  ASSERT_TRUE(parts.ok()) << parts.status().message();
+  const Reference& function = parts->functions.front();
+  EXPECT_EQ(function.carried_output(function.states[0]), (Port{"keys0_next", {1, 2, 4, 8}, DType::kFloat16}));
+  EXPECT_FALSE(function.states[1].is_carried());
+  EXPECT_NE(message_of(text).find("states: output: must be absent"), std::string::npos);
+  const auto same = Parts::verify(source_of(with(R"("part":"keys")", R"("part":"keys","output":"output0")")), carrying);
+  EXPECT_NE(same.status().message().find("inputs and outputs of other names"), std::string::npos);
+}
+
 TEST(Reference, namesTheFieldThatIsWrong) {
   struct Case {
     std::string text;

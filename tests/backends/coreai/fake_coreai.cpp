@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 
@@ -23,7 +24,7 @@ using assets::Port;
 using assets::Reference;
 
 constexpr std::string_view kFiles[] = {"main.mlirb"};
-constexpr assets::AssetKind kKind{"coreai", "Core AI", ".aimodel", kFiles};
+constexpr assets::AssetKind kKind{"coreai", "Core AI", ".aimodel", kFiles, true};
 
 // Memory of an array that a call gets.
 struct Given {
@@ -33,7 +34,17 @@ struct Given {
 
 struct FakeFunction {
   Reference reference;
+  std::map<int32_t, std::vector<Port>> ports;  // by their roles
   std::map<std::string, Given> given;
+
+  explicit FakeFunction(Reference of) : reference(std::move(of)) {
+    ports[MOTE_COREAI_INPUT] = reference.inputs;
+    ports[MOTE_COREAI_OUTPUT] = reference.outputs;
+    for (const assets::StatePort& state : reference.states) {
+      ports[state.is_carried() ? MOTE_COREAI_INPUT : MOTE_COREAI_STATE].push_back(state.port);
+      if (state.is_carried()) ports[MOTE_COREAI_OUTPUT].push_back(reference.carried_output(state));
+    }
+  }
 };
 
 struct FakeModel {
@@ -46,17 +57,13 @@ struct FakeModel {
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     Result<Reference> reference = parse_reference({name, std::as_bytes(std::span(text)), {}}, kKind);
     if (!reference.ok()) return -1;
-    functions.push_back({*std::move(reference), {}});
+    functions.emplace_back(*std::move(reference));
     return static_cast<int32_t>(functions.size() - 1);
   }
 };
 
-const Port* port_of(const Reference& function, int32_t role, const std::string& name) {
-  if (role == MOTE_COREAI_STATE) {
-    const auto found = std::ranges::find(function.states, name, [](const auto& each) { return each.port.name; });
-    return found == function.states.end() ? nullptr : &found->port;
-  }
-  const std::vector<Port>& ports = role == MOTE_COREAI_INPUT ? function.inputs : function.outputs;
+const Port* port_of(FakeFunction& function, int32_t role, const std::string& name) {
+  const std::vector<Port>& ports = function.ports[role];
   const auto found = std::ranges::find(ports, name, &Port::name);
   return found == ports.end() ? nullptr : &*found;
 }
@@ -73,6 +80,17 @@ void give_back(const FakeFunction& function, const Port& port, const Elements& e
   assets::scatter(elements.data(), port.shape, to.strides, dtype_bytes(port.dtype), to.elements);
 }
 
+// The rows of a cache that begin at a position.
+Elements rows_from(const Elements& cache, const Port& port, const Port& rows, int64_t position) {
+  Elements found;
+  const int64_t row = port.shape[3] * dtype_bytes(port.dtype);
+  for (int64_t head = 0; head < port.shape[1]; ++head) {
+    const auto first = cache.begin() + (head * port.shape[2] + position) * row;
+    found.insert(found.end(), first, first + rows.shape[2] * row);
+  }
+  return found;
+}
+
 // From what was given and nothing else.
 Status compute(FakeModel& model, FakeFunction& function) {
   const Reference& reference = function.reference;
@@ -85,11 +103,19 @@ Status compute(FakeModel& model, FakeFunction& function) {
   for (const Port& port : reference.outputs) outputs.emplace_back(port.num_bytes());
   for (const assets::StatePort& port : reference.states)
     MOTE_RETURN_IF_ERROR(states->write(port, reference.context_length, elements_of(function, port.port)));
+  int32_t position = 0;
+  if (!reference.states.empty())
+    std::memcpy(&position, inputs[*reference.input("position_ids")].data(), sizeof position);
   MOTE_RETURN_IF_ERROR(model.asset->predict(reference, inputs, outputs, states.get()));
   for (size_t i = 0; i < outputs.size(); ++i) give_back(function, reference.outputs[i], outputs[i]);
   for (const assets::StatePort& port : reference.states) {
     MOTE_ASSIGN(const Elements elements, states->read(port, reference.context_length));
-    give_back(function, port.port, elements);
+    if (port.is_carried()) {
+      const Port rows = reference.carried_output(port);
+      give_back(function, rows, port.is_cache() ? rows_from(elements, port.port, rows, position) : elements);
+    } else {
+      give_back(function, port.port, elements);
+    }
   }
   return {};
 }
@@ -122,8 +148,8 @@ MOTE_FOR_SWIFT int32_t fake_coreai_function(void* model, const char* name) {
 // shape: for 8 sizes. Returns: the rank; -1: there is none
 MOTE_FOR_SWIFT int32_t fake_coreai_describe(void* model, int32_t function, int32_t role, const char* name,
                                             int32_t* dtype, int64_t* shape) {
-  const auto& known = static_cast<FakeModel*>(model)->functions[static_cast<size_t>(function)];
-  const mote::assets::Port* port = mote::test::port_of(known.reference, role, name);
+  auto& known = static_cast<FakeModel*>(model)->functions[static_cast<size_t>(function)];
+  const mote::assets::Port* port = mote::test::port_of(known, role, name);
   if (port == nullptr) return -1;
   *dtype = port->dtype == mote::DType::kInt32     ? MOTE_COREAI_INT32
            : port->dtype == mote::DType::kFloat16 ? MOTE_COREAI_FLOAT16
@@ -135,7 +161,7 @@ MOTE_FOR_SWIFT int32_t fake_coreai_describe(void* model, int32_t function, int32
 MOTE_FOR_SWIFT void fake_coreai_give(void* model, int32_t function, int32_t role, const char* name, void* elements,
                                      const int64_t* strides) {
   auto& known = static_cast<FakeModel*>(model)->functions[static_cast<size_t>(function)];
-  const size_t rank = mote::test::port_of(known.reference, role, name)->shape.size();
+  const size_t rank = mote::test::port_of(known, role, name)->shape.size();
   known.given[name] = {elements, {strides, strides + rank}};
 }
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from backends.coreai.lowering import CoreaiBackend
-from backends.coreai.vendor import PROGRAM
 from llm_export import api
-from llm_runner import BackendError, Model
-from mote.cli import main
 from tests.backends.coreai.runs import in_a_process
 from tests.backends.models import ALL
 from tests.backends.tensor_ops.sessions import (
@@ -26,10 +21,8 @@ from tests.backends.tensor_ops.sessions import (
     export,
     ids_of,
     on_the_cpu,
-    refusal,
 )
 from tests.contracts.draft_heads import save_with_head
-from tests.demo import CHECKPOINT
 
 # Some of each family.
 SOME = ["gpt_oss", "lfm2_moe"]
@@ -57,13 +50,9 @@ def test_the_same_logits_as_on_the_cpu(name, results):
 
 
 @pytest.fixture(scope="module")
-def demo(coreai, tmp_path_factory) -> Path:
-    """The demo model by the plain command, checked against PyTorch on Apple's interpreter."""
-    folder = tmp_path_factory.mktemp("demo")
-    with pytest.raises(SystemExit) as ended:
-        main(["export", str(CHECKPOINT), "-o", str(folder / "demo.mote"), "--backend", "coreai", "--quiet"])
-    assert ended.value.code == 0
-    return folder / "demo.mote"
+def demo(coreai, demo_files) -> Path:
+    """The demo model by the plain command, checked against PyTorch."""
+    return demo_files.path("4w", "coreai")
 
 
 @pytest.fixture(scope="module")
@@ -84,34 +73,6 @@ def test_weights_are_there_once(demo, demo_cpu):
     cpu = demo_cpu.stat().st_size
     asset = sum(part.stat().st_size for part in demo.with_suffix(".aimodel").rglob("*") if part.is_file())
     assert asset < 1.15 * cpu and demo.stat().st_size < 0.3 * cpu
-
-
-def test_verify_replays_the_samples_on_the_interpreter(demo, capfd):
-    with pytest.raises(SystemExit) as ended:
-        main(["verify", str(demo), "--backend", "coreai", "--json"])
-    report = json.loads(capfd.readouterr().out)
-    assert ended.value.code == 0 and report["passed"] and report["target"] == "coreai"
-    assert len(report["samples"]) == 2 and all(sample["passed"] for sample in report["samples"])
-
-
-def test_the_runner_says_that_it_has_no_such_backend(demo):
-    with pytest.raises(BackendError, match="coreai: this build has no such backend"):
-        Model.load(demo)
-
-
-def test_an_asset_that_was_changed_or_moved_is_refused(demo, tmp_path, capfd):
-    file = shutil.copy(demo, tmp_path / "demo.mote")
-    asset = shutil.copytree(demo.with_suffix(".aimodel"), tmp_path / "demo.aimodel")
-    content = bytearray((asset / PROGRAM).read_bytes())
-    content[len(content) // 2] ^= 1
-    (asset / PROGRAM).write_bytes(content)
-    assert refusal(main, capfd, "verify", file, "--backend", "coreai").endswith(
-        "is not the one that it was exported with: export again, or put the right one there"
-    )
-    shutil.move(asset, tmp_path / "other.aimodel")
-    assert refusal(main, capfd, "verify", file, "--backend", "coreai").endswith(
-        "demo.aimodel is not there: keep it beside the file, under this name"
-    )
 
 
 def test_a_head_for_multi_token_prediction_is_left_out(coreai, tmp_path):

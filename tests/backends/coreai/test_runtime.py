@@ -31,9 +31,15 @@ exec chroot "$3" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/libexec/swift/bin HOME=
 """
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["states", "carried"])
+def carries(request) -> bool:
+    """Whether states are inputs and outputs."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def file(tmp_path_factory) -> Path:
-    return export(tmp_path_factory.mktemp("coreai"), backend="coreai", kind=COREAI)
+def file(carries, tmp_path_factory) -> Path:
+    return export(tmp_path_factory.mktemp("coreai"), backend="coreai", kind=COREAI, carries=carries)
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +96,8 @@ def test_units_by_what_swift_compiles(file, swift_program, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["gemma2", "lfm2"])
-def test_other_states(name, tmp_path):
-    file = export(tmp_path, name, backend="coreai", kind=COREAI)
+def test_other_states(name, carries, tmp_path):
+    file = export(tmp_path, name, backend="coreai", kind=COREAI, carries=carries)
     assert_same_where_both_say(session_lines(file, "coreai", "cpu"), session_lines(file, "cpu"))
 
 

@@ -25,7 +25,9 @@ def test_what_is_taken_needs_no_package(monkeypatch):
     taken = Part("aten.clamp", [(2, 8)], (2, 8), {"min": numbers(0.0)})
     wide = Part("aten.repeat_interleave", [(1, 2, 1, 2, 2)], (1, 4, 1, 2, 2), {"dim": dims(1), "repeats": dims(2)})
     assert CoremlBackend().refusal(taken.subgraph) is None
-    assert CoremlBackend().refusal(wide.subgraph) == "a tensor of 6 axes: Core ML has at most 5"
+    many = Part("aten.sum", [(2,) * 6], (2,) * 6, {"dims": dims(1), "keepdim": dims(1)})
+    assert CoremlBackend().refusal(wide.subgraph) is None
+    assert CoremlBackend().refusal(many.subgraph) == "6 axes that an op tells apart: Core ML has at most 5"
 
 
 @pytest.mark.parametrize(

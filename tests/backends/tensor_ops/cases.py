@@ -116,6 +116,10 @@ add("repeat_interleave", "aten.repeat_interleave", [X], {"dim": integers(1), "re
     lambda x: x.repeat_interleave(3, 1))  # fmt: skip
 add("pad", "aten.constant_pad_nd", [X], {"pad": integers(1, -2, 0, 2), "value": numbers(0.5)},
     lambda x: F.pad(x, (1, -2, 0, 2), value=0.5))  # fmt: skip
+SIX = random(2, 1, 3, 1, 2, 4)
+add("expand_six", "aten.expand", [SIX], {"size": integers(2, 1, 3, 5, 2, 4)}, lambda x: x.expand(2, 1, 3, 5, 2, 4))
+add("permute_six", "aten.permute", [SIX], {"dims": integers(4, 5, 0, 1, 3, 2)}, lambda x: x.permute(4, 5, 0, 1, 3, 2))
+add("abs_six", "aten.abs", [SIX], {}, torch.abs)
 for name in ("tril", "triu"):
     add(name, f"aten.{name}", [X], {"diagonal": integers(1)}, lambda x, name=name: getattr(torch, name)(x, 1))
 INDEX = torch.tensor([2, 0, 1, 1])
@@ -309,13 +313,17 @@ def run(interpreter: Interpreter, references: Sequence[Reference]) -> Iterator[t
     """What an asset of all parts computes: the outputs of each."""
     for (name, case), reference in zip(CASES.items(), references, strict=True):
         inputs = {
-            port.name: numpy_of(x).astype(port.dtype) for port, x in zip(reference.inputs, case.inputs, strict=True)
+            port.name: numpy_of(x).astype(port.dtype).reshape(port.shape)
+            for port, x in zip(reference.inputs, case.inputs, strict=True)
         }
         states = {port.name: np.zeros(port.shape, port.dtype) for port in reference.states}
         states |= {key: value.contiguous().numpy().astype(states[key].dtype) for key, value in case.states.items()}
         held = {key: interpreter.array(value) for key, value in states.items()}
         found = interpreter.call(reference.function, inputs, held)
-        yield name, [found[port.name] for port in reference.outputs]
+        # Tensors of more than 5 axes may be held flat.
+        made = [found[port.name] for port in reference.outputs]
+        pairs = zip(made, case.expected(), strict=True)
+        yield name, [output.reshape(y.shape) if y.dim() > 5 else output for output, y in pairs]
 
 
 def check(name: str, outputs: Sequence[np.ndarray]) -> None:

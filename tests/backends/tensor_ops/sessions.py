@@ -54,12 +54,13 @@ def errors(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
-def export(name: str, folder: Path, backend: Backend) -> tuple[Path, Path]:
+def export(name: str, folder: Path, backend: Backend, recipe: str = "4w", **options) -> tuple[Path, Path]:
     """The same checkpoint for the CPU and as an asset."""
     save_tiny_checkpoint(name, folder / "checkpoint")
     cpu, other = folder / "cpu.mote", folder / f"{backend.name}.mote"
-    api.export(folder / "checkpoint", cpu, check="off", recipe="4w")
-    report = api.export(folder / "checkpoint", other, backends=[backend], check="off", recipe="4w")
+    options |= {"check": "off", "recipe": recipe}
+    api.export(folder / "checkpoint", cpu, **options)
+    report = api.export(folder / "checkpoint", other, backends=[backend], **options)
     assert not report.refusals, {(refusal.op, refusal.reason) for refusal in report.refusals}
     assert all(taken == total for taken, total in report.num_delegated.values())
     return cpu, other
