@@ -16,7 +16,6 @@ constexpr size_t kFloatEndedWord = 12, kFloatRoundingWord = 24;  // float_produc
 constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10, kOfHeads = -1;
 // Of a row that the last workgroup of a product rounds: more are better shared by more invocations.
 constexpr int64_t kMostRoundedByLast = 4096;
-constexpr size_t kRoundingConstants = 20, kKept = 4;  // quantize.glsl: where they begin, and which of them
 
 uint32_t tokens_together(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
 
@@ -147,7 +146,7 @@ Status Planner::add_quantize() {
   const uint32_t lanes = device_.is_cpu ? 8 : 64;
   MOTE_ASSIGN(Quantized made, quantized_of(lanes, 0));
   const int64_t parts = made.is_shared ? ceil_div(made.x.columns, kColumnsOfASum * lanes) : 1;
-  if (parts > 1) made.constants[kKept] = 0;
+  if (parts > 1) made.constants[kKept - kRoundingConstants] = 0;
   const std::optional<Gate> gate = std::exchange(gate_, std::nullopt);
   std::vector<uint32_t> constants{gate.has_value(), gate ? gate->function : 0, 0, 0, 0, 0, lanes};
   constants.resize(kRoundingConstants);
@@ -224,7 +223,7 @@ void Planner::add_rounding(const std::optional<Quantized>& rounding, const View&
   add(made.weight, false);
   for (const Bound& each : made.outputs) add(each, true);
   add(made.turned, true);
-  add(num_counters > 0 ? counters(num_counters) : Bound(), true);
+  add(num_counters > 0 ? counters(num_counters, &plan_) : Bound(), true);
   if (!rounding) return;
   dispatch->constants.resize(kRoundingConstants);
   dispatch->constants.insert(dispatch->constants.end(), made.constants.begin(), made.constants.end());

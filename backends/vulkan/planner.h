@@ -16,8 +16,14 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Workgroups as group_index() of common.glsl counts them.
 std::array<uint32_t, 3> spread(int64_t groups);
 
+// Of what rounds rows: where its constants begin, and which of them (quantize.glsl).
+inline constexpr size_t kRoundingConstants = 20, kIsRotated = 23, kKept = 24, kLanesOfRounding = 25;
+
+// Counters that no other dispatch has: last.glsl.
+Bound counters(int64_t count, Plan* plan);
+
 // Small dispatches that follow each other become one.
-void draw_chains(const Graph& graph, int64_t tokens, Plan* plan);
+void draw_chains(const Graph& graph, int64_t tokens, const VkPhysicalDeviceLimits& limits, Plan* plan);
 
 class Planner : Operands {
  public:
@@ -31,7 +37,6 @@ class Planner : Operands {
   Status add();
   Status push(Dispatch dispatch);
   int64_t bytes_of(const Dispatch& dispatch) const;
-  Bound counters(int64_t count);
 
   // What both kinds of product have in common.
   struct Product {

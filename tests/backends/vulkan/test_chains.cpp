@@ -41,10 +41,13 @@ Dispatch product(uint32_t from, uint32_t to) {
   return made;
 }
 
-Plan drawn(std::vector<Dispatch> dispatches) {
+Plan drawn(std::vector<Dispatch> dispatches, uint32_t buffers = 19) {
   Plan plan;
   plan.dispatches = std::move(dispatches);
-  draw_chains(graph_of(32), 1, &plan);
+  VkPhysicalDeviceLimits limits{};
+  limits.maxComputeSharedMemorySize = 32768;
+  limits.maxPerStageDescriptorStorageBuffers = buffers;
+  draw_chains(graph_of(32), 1, limits, &plan);
   return plan;
 }
 
