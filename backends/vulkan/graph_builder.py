@@ -389,7 +389,8 @@ class _Slot:
 def makers_of_row(nodes: Sequence[Node]) -> list[Node]:
     """The last of these nodes with which rounding can be one dispatch."""
     small = list(takewhile(lambda node: node.op in SMALL, reversed(nodes)))
-    return small or [node for node in nodes[-1:] if node.op in MAKERS_OF_ROWS]
+    before = nodes[len(nodes) - len(small) - 1 : len(nodes) - len(small)]
+    return small + [node for node in before if node.op in MAKERS_OF_ROWS]
 
 
 def _named(node: Node) -> list[View]:

@@ -19,7 +19,7 @@ Result<Plan> Planner::plan() {
     plan_.arena_bytes = bytes.unsigned_value();
   }
   for (size_t index = 0; index < graph_.nodes.size(); ++index) {
-    if (index == joined_) continue;
+    if (index < done_) continue;
     begin(index);
     MOTE_RETURN_IF_ERROR(add());
   }
