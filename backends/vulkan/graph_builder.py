@@ -346,6 +346,11 @@ class GraphBuilder:
             makers = makers_of_row(self.graph.nodes[:i]) if after.op in ROUNDERS else []
             if any(node.outputs[0].value == after.inputs[0].value for node in makers):
                 last |= {view.value: max(last[view.value], i) for node in makers for view in _named(node)}
+        # A chain may run together with the product before it, and must leave alone what that reads.
+        for i, node in enumerate(self.graph.nodes):
+            if node.op is Op.float_product:
+                behind = len(list(takewhile(lambda node: node.op in SMALL, self.graph.nodes[i + 1 :])))
+                last |= {view.value: max(last[view.value], i + behind) for view in _named(node)}
         first = {view.value: i for i, node in reversed([*enumerate(self.graph.nodes)]) for view in _named(node)}
         used = [
             (value, first[index], last[index])

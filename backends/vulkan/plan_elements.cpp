@@ -7,10 +7,11 @@
 namespace mote::vulkan {
 namespace {
 
-constexpr int64_t kFunctions = 80, kFirstBinary = 37, kFirstGated = 69, kWhere = 77, kFirstFill = 78;
+constexpr int64_t kFunctions = 81, kFirstBinary = 37, kFirstGated = 69, kWhere = 77, kFirstFill = 78, kSoftcap = 80;
 constexpr size_t kNumberWord = 24;  // of what is pushed: map.comp
 
 size_t num_operands(int64_t function) {
+  if (function == kSoftcap) return 1;
   return function >= kFirstFill ? 0 : function == kWhere ? 3 : function >= kFirstBinary ? 2 : 1;
 }
 
