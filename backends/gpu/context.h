@@ -115,6 +115,8 @@ class GpuContext : public std::enable_shared_from_this<GpuContext> {
   // Of what buffers of Place::device lie in, free for this process as far as the driver tells, or else the device's
   // memory less what this process's buffers take.
   uint64_t free_bytes() const;
+  // Whether that is the driver's word, which others change too, and not what is left of a heap by what was taken here.
+  bool tells_budget() const { return tells_budget_; }
   // Errors: kOutOfMemory, saying what is free and what to do, unless `bytes` of Place::device are free for `what`.
   Status require_free(uint64_t bytes, const std::string& what) const;
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llm_export.program.instructions import Dim
 
-from .blob import Graph, Node, Op, ValueKind, View
+from .blob import Content, Graph, Node, Op, Value, ValueKind, View
+from .maps import FUNCTIONS
 
 RMS = 0  # of a norm
 NORM_FOR_OTHERS = 2  # of what is rounded: a norm of its own, whose rows others read too
 MOST_ROUNDED_BY_LAST = 4096  # columns of a row, which is then made and rounded by one dispatch
+PRODUCTS = (Op.product, Op.group_product, Op.float_product)
 NO_ROPE = 3  # of `heads`, beside the layouts of rope
 
 
@@ -52,6 +54,8 @@ def fuse(graph: Graph, moves: Moves) -> None:
         _turn_in_place(graph, node, readers)
     for node in [node for node in graph.nodes if node.op is Op.quantize]:
         _norm_and_round(graph, node, makers)
+    for node in [node for node in graph.nodes if node.op in PRODUCTS]:
+        _add_behind(graph, node, readers, makers)
 
 
 def _norm_and_round(graph: Graph, node: Node, makers: dict[int, Node]) -> None:
@@ -67,6 +71,24 @@ def _norm_and_round(graph: Graph, node: Node, makers: dict[int, Node]) -> None:
     made = Node(Op.quantize, (rows, weight), outputs, integers, norm.numbers, norm.origin)
     graph.nodes[:] = [made if each is norm else each for each in graph.nodes if each is not node]
     makers[x.value] = made
+
+
+def _add_behind(graph: Graph, node: Node, readers: Counter, makers: dict[int, Node]) -> None:
+    """What experts' weighted rows are added to does not wait for their sum, which becomes a chain with what follows."""
+    residual, y = node.inputs[-1], node.outputs[0]
+    summed = makers.get(residual.value) if residual is not None and node.integers[1] == 0 else None
+    if summed is None or summed.op is not Op.matmul or readers[residual.value] != 1:
+        return
+    graph.values.append(Value(ValueKind.scratch, Content.float32, graph.values[y.value].bytes))
+    one, none, columns = Dim(0, 1), Dim(0, 0), residual.sizes[-1]
+    sizes, strides = (one, *residual.sizes), (none, none, columns, one)
+    made, result = (View(value, none, sizes, strides) for value in (len(graph.values) - 1, y.value))
+    added = View(residual.value, residual.offset, sizes, (none, *residual.strides))
+    node.inputs, node.outputs = (*node.inputs[:-1], None), (replace(y, value=made.value),)
+    plus = Node(Op.map, (made, added, None), (result,), (FUNCTIONS.index("add"),), (0.0, 0.0), node.origin)
+    graph.nodes.remove(summed)
+    at = graph.nodes.index(node) + 1
+    graph.nodes[at:at] = [summed, plus]
 
 
 def _turn_in_place(graph: Graph, node: Node, readers: Counter) -> None:

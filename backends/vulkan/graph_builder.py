@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import takewhile
 
 import torch
 
@@ -21,7 +21,8 @@ from .refusals import MAX_MAP_RANK, MAX_RANK, MAX_WIDTH, Refusal
 DENSE = (torch.float32, torch.float16, torch.bfloat16)
 CONTENTS = {torch.float32: Content.float32, torch.int64: Content.int64, torch.bool: Content.boolean}
 MAX_OPERANDS = 3  # of a map
-MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.float_product, Op.attention, Op.map)
+SMALL = (Op.map, Op.reduce, Op.softmax, Op.top, Op.pick, Op.scatter, Op.matmul, Op.norm)  # steps of chains
+MAKERS_OF_ROWS = (Op.product, Op.group_product, Op.float_product, Op.attention)
 ROUNDERS = (Op.quantize, Op.quantize_groups)
 USUAL_TOKENS = 256  # of a prompt, by which values are compared
 SAMPLES = (5, 7, 11)  # numbers of tokens at which views are computed
@@ -340,10 +341,16 @@ class GraphBuilder:
     def _place(self) -> None:
         """Gives each scratch value a slot of the arena while a node still reads it, the largest ones first."""
         last = {view.value: i for i, node in enumerate(self.graph.nodes) for view in _named(node)}
-        for i, (node, after) in enumerate(pairwise(self.graph.nodes)):
-            # What rounds a row may run together with what makes it.
-            if node.op in MAKERS_OF_ROWS and after.op in ROUNDERS and after.inputs[0].value == node.outputs[0].value:
-                last |= {view.value: max(last[view.value], i + 1) for view in _named(node)}
+        # What rounds a row may run together with what makes it, or with a chain that does.
+        for i, after in enumerate(self.graph.nodes):
+            makers = makers_of_row(self.graph.nodes[:i]) if after.op in ROUNDERS else []
+            if any(node.outputs[0].value == after.inputs[0].value for node in makers):
+                last |= {view.value: max(last[view.value], i) for node in makers for view in _named(node)}
+        # A chain may run together with the product before it, and must leave alone what that reads.
+        for i, node in enumerate(self.graph.nodes):
+            if node.op is Op.float_product:
+                behind = len(list(takewhile(lambda node: node.op in SMALL, self.graph.nodes[i + 1 :])))
+                last |= {view.value: max(last[view.value], i + behind) for view in _named(node)}
         first = {view.value: i for i, node in reversed([*enumerate(self.graph.nodes)]) for view in _named(node)}
         used = [
             (value, first[index], last[index])
@@ -382,6 +389,13 @@ class _Slot:
         tokens, constant = max(self.bytes.tokens, value.bytes.tokens), max(self.bytes.constant, value.bytes.constant)
         self.bytes = Dim(tokens, constant)
         insort(self.lives, (begin, end))
+
+
+def makers_of_row(nodes: Sequence[Node]) -> list[Node]:
+    """The last of these nodes with which rounding can be one dispatch."""
+    small = list(takewhile(lambda node: node.op in SMALL, reversed(nodes)))
+    before = nodes[len(nodes) - len(small) - 1 : len(nodes) - len(small)]
+    return small + [node for node in before if node.op in MAKERS_OF_ROWS]
 
 
 def _named(node: Node) -> list[View]:

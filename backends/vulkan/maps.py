@@ -19,4 +19,4 @@ BINARY = (
     *FLOAT_BINARY, *COMPARISONS, *(f"{name}_int" for name in (*INT_BINARY, *COMPARISONS)),
     *(f"{name}_bool" for name in LOGICAL), *(f"gated_{name}" for name in GATED), "gated_alpha",
 )  # fmt: skip
-FUNCTIONS = (*UNARY, *BINARY, "where", "fill", "fill_int")
+FUNCTIONS = (*UNARY, *BINARY, "where", "fill", "fill_int", "softcap")

@@ -18,9 +18,9 @@ Result<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<const gpu::Gp
   made->kept_ = std::move(kept);
   const uint32_t most = made->context_->limits().maxPerStageDescriptorStorageBuffers;
   MOTE_REQUIRE(
-      most >= kMaxBindings, Code::kUnsupportedBackend,
+      most >= kLeastBindings, Code::kUnsupportedBackend,
       "%s lets a shader see %u buffers: must be at least %zu; another driver may have more, or take the backend cpu",
-      made->context_->device_name().c_str(), most, kMaxBindings);
+      made->context_->device_name().c_str(), most, kLeastBindings);
   MOTE_RETURN_IF_ERROR(made->open_cache());
   return made;
 }

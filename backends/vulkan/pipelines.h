@@ -15,8 +15,9 @@
 
 namespace mote::vulkan {
 
-// Buffers of a shader at most, and words that are pushed.
-inline constexpr size_t kMaxBindings = 16, kMaxPush = 32;
+// Buffers of a shader at most, those that a device must let each see (shaders that see more run where they can), and
+// words that are pushed.
+inline constexpr size_t kMaxBindings = 19, kLeastBindings = 16, kMaxPush = 32;
 
 // A range of a buffer that a shader sees.
 struct BoundRange {

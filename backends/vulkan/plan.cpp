@@ -19,11 +19,11 @@ Result<Plan> Planner::plan() {
     plan_.arena_bytes = bytes.unsigned_value();
   }
   for (size_t index = 0; index < graph_.nodes.size(); ++index) {
-    if (index == joined_) continue;
+    if (index < done_) continue;
     begin(index);
     MOTE_RETURN_IF_ERROR(add());
   }
-  draw_chains(graph_, tokens_, &plan_);
+  draw_chains(graph_, tokens_, device_.limits, &plan_);
   return std::move(plan_);
 }
 
@@ -68,9 +68,9 @@ Status Planner::push(Dispatch dispatch) {
   return {};
 }
 
-Bound Planner::counters(int64_t count) {
-  const Bound made{Bind::counters, word(plan_.counters_bytes / kAlignment), word(count)};
-  plan_.counters_bytes += (sizeof(uint32_t) * static_cast<uint64_t>(count) + kAlignment - 1) / kAlignment * kAlignment;
+Bound counters(int64_t count, Plan* plan) {
+  const Bound made{Bind::counters, word(plan->counters_bytes / kAlignment), word(count)};
+  plan->counters_bytes += (sizeof(uint32_t) * static_cast<uint64_t>(count) + kAlignment - 1) / kAlignment * kAlignment;
   return made;
 }
 

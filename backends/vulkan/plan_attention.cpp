@@ -335,7 +335,8 @@ Status Planner::add_attention_of_one(AttentionCall call) {
   dispatch.writes |= 0b1000000000;
   dispatch.push.push_back(word(groups));
   const bool has_lse = lse.kind != Bind::none;
-  add_rounding(has_lse ? std::nullopt : rounded_by_last(y, kLanes, shared), y, groups + 1, &dispatch);
+  add_rounding(has_lse ? std::nullopt : rounded_by_last(y, kLanes, shared), y, groups + 1, &dispatch,
+               dispatch.push.size());
   if (has_lse) dispatch.bindings[kTurnedBinding] = lse;
   return push(std::move(dispatch));
 }

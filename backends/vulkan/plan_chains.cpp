@@ -13,6 +13,14 @@ constexpr Shader kSteps[] = {Shader::map,  Shader::reduce,  Shader::softmax, Sha
                              Shader::pick, Shader::scatter, Shader::matmul,  Shader::norm};
 constexpr size_t kStepWords = 48, kFirstConstant = 2, kFirstBinding = 5, kFirstWorkgroup = 9, kFirstPushed = 16;
 constexpr size_t kMemories = 12, kMostPassed = 16;
+constexpr size_t kKinds = 18;  // of the constants of shaders of chains: kinds of steps, then how many memories
+constexpr int64_t kSharedOfSteps = 2048;  // bytes, at most
+// quantize.comp, and the shaders that do the same behind a chain.
+constexpr size_t kFirstOfRow = 2, kRoundedAt = 8, kRoundedWords = 5, kNumOutputs = 3;
+// float_product.comp, and the shader that does a chain behind it.
+constexpr size_t kCodebook = 12, kPairs = 13, kEnded = 12, kMadeByProduct = 4;
+// Buffers that these two see.
+constexpr uint32_t kSeenOfRounding = 19, kSeenOfProduct = 18;
 constexpr int64_t kMostGroups = 128;  // of a step; where there is much to compute, a shader made for it is faster
 constexpr int64_t kMostSerial = 8;    // of a step that a single workgroup does, where else as many would at once
 
@@ -95,7 +103,8 @@ struct Step {
 
 class Chains {
  public:
-  Chains(const Graph& graph, int64_t tokens, Plan* plan) : graph_(graph), tokens_(tokens), plan_(plan) {}
+  Chains(const Graph& graph, int64_t tokens, const VkPhysicalDeviceLimits& limits, Plan* plan)
+      : graph_(graph), tokens_(tokens), limits_(limits), plan_(plan) {}
 
   void draw() {
     for (Dispatch& dispatch : std::exchange(plan_->dispatches, {})) {
@@ -103,7 +112,9 @@ class Chains {
       step.accesses = accesses_of(step.dispatch);
       const bool can_be_step = std::ranges::find(kSteps, step.dispatch.shader) != std::end(kSteps) &&
                                groups_of(step.dispatch) <= kMostGroups;
-      if (!can_be_step) {
+      if (step.dispatch.shader == Shader::quantize && is_rounded_by_last(step)) {
+        end(&step.dispatch);
+      } else if (!can_be_step) {
         if (passed_.size() == kMostPassed) end();
         passed_.push_back(std::move(step));
       } else if (!joins(&step)) {
@@ -140,16 +151,62 @@ class Chains {
     });
   }
 
-  // Whether it can be done before what was passed, as a step of the chain; or the chain after that, with the step.
-  bool joins(Step* step) {
+  // Whether it can be done before what was passed, or the chain after that.
+  bool comes_before_others(const Step& step) {
     const auto conflicts = [&](const Step& own) { return [&](const Step& other) { return conflict(own, other); }; };
-    if (std::ranges::any_of(passed_, conflicts(*step))) {
-      for (const Step& own : steps_) {
-        if (std::ranges::any_of(passed_, conflicts(own))) return false;
-      }
-      for (Step& each : passed_) plan_->dispatches.push_back(std::move(each.dispatch));
-      passed_.clear();
+    if (std::ranges::none_of(passed_, conflicts(step))) return true;
+    for (const Step& own : steps_) {
+      if (std::ranges::any_of(passed_, conflicts(own))) return false;
     }
+    for (Step& each : passed_) plan_->dispatches.push_back(std::move(each.dispatch));
+    passed_.clear();
+    return true;
+  }
+
+  // Whether shared memory has room for the row too.
+  bool can_keep(const Dispatch& rounding) const {
+    const int64_t words = int64_t{rounding.constants[kKept]} + 2 * kLanes;
+    return 4 * words + kSharedOfSteps <= int64_t{limits_.maxComputeSharedMemorySize};
+  }
+
+  // Whether the last workgroup of the chain can round the row that a step made: its codes go to other memory.
+  bool is_rounded_by_last(const Step& step) {
+    const Dispatch& dispatch = step.dispatch;
+    const bool is_of_one = dispatch.push[0] == 1 && groups_of(dispatch) == 1 && dispatch.constants[0] == 0;
+    const bool fits = can_keep(dispatch) || dispatch.constants[kIsRotated] == 0;
+    if (!is_of_one || !fits || limits_.maxPerStageDescriptorStorageBuffers < kSeenOfRounding) return false;
+    const auto is_known = [&](const Bound& bound) { return find_memory(bound) != memories_.end(); };
+    const auto& bindings = dispatch.bindings;
+    const auto makes_row = [&](const Step& own) {
+      return std::ranges::any_of(own.accesses, [&](const Access& access) {
+        return access.is_written && is_same_memory(access.bound, bindings[0]);
+      });
+    };
+    return std::ranges::any_of(steps_, makes_row) && std::none_of(bindings.begin() + 1, bindings.end(), is_known) &&
+           comes_before_others(step);
+  }
+
+  // Whether the last workgroup of the product before the chain can do all of it.
+  bool is_done_by_product() {
+    if (plan_->dispatches.empty() || limits_.maxPerStageDescriptorStorageBuffers < kSeenOfProduct) return false;
+    const Dispatch& product = plan_->dispatches.back();
+    if (product.shader != Shader::float_product) return false;
+    const std::vector<uint32_t>& push = product.push;
+    const bool is_of_one = push[1] == 1 && push[3] == 0 && push[2] == push[4];
+    if (!is_of_one || product.constants[kCodebook] != 0 || product.constants[kPairs] != 0) return false;
+    if (std::ranges::any_of(strands_, [](const Strand& strand) { return !strand.can_be_serial; })) return false;
+    const auto y = find_memory(product.bindings[kMadeByProduct]);
+    if (y == memories_.end()) return false;
+    const auto is_read_alone = [&](const Bound& bound) { return find_memory(bound) == memories_.end(); };
+    if (!std::all_of(product.bindings.begin(), product.bindings.begin() + kMadeByProduct, is_read_alone)) return false;
+    if (bytes_of(product.bindings[kMadeByProduct]) > bytes_of(*y)) *y = product.bindings[kMadeByProduct];
+    std::iter_swap(y, memories_.begin());
+    return true;
+  }
+
+  // Whether it becomes a step of the chain.
+  bool joins(Step* step) {
+    if (!comes_before_others(*step)) return false;
     if (!has_room_for(*step) || !has_strand_for(step)) return false;
     for (const Access& access : step->accesses) {
       const auto known = find_memory(access.bound);
@@ -205,41 +262,97 @@ class Chains {
     return {count, std::move(first)};
   }
 
-  void add_words(const Step& step, int64_t first, Dispatch* chain) {
+  // workgroups: the first one that does the step, and how many do
+  void add_words(const Step& step, std::pair<int64_t, int64_t> workgroups, Dispatch* chain) {
     const Dispatch& from = step.dispatch;
-    const Strand& strand = strands_[step.strand];
     std::vector<uint32_t> words(kStepWords);
     const auto place = [&](size_t index) { return words.begin() + static_cast<ptrdiff_t>(index); };
     words[0] = word(std::ranges::find(kSteps, from.shader) - kSteps);
-    chain->constants[0] |= 1u << words[0];
+    chain->constants[kKinds] |= 1u << words[0];
     words[1] = word(groups_of(from));
     std::ranges::copy(from.constants, place(kFirstConstant));
-    words[kFirstWorkgroup] = word(first);
-    words[kFirstWorkgroup + 1] = word(strand.is_serial ? 1 : strand.groups);
+    words[kFirstWorkgroup] = word(workgroups.first);
+    words[kFirstWorkgroup + 1] = word(workgroups.second);
     std::ranges::copy(from.push, place(kFirstPushed));
+    const size_t first = chain->bindings.size() - kMemories;
     for (size_t i = 0; i < from.bindings.size(); ++i) {
       if (from.bindings[i].kind == Bind::none) continue;
       const auto memory = find_memory(from.bindings[i]) - memories_.begin();
       words[kFirstBinding + i] = word(memory);
-      if ((from.writes >> i & 1) != 0) chain->writes |= 2u << memory;
+      if ((from.writes >> i & 1) != 0) chain->writes |= 1u << (first + static_cast<size_t>(memory));
     }
     plan_->steps.insert(plan_->steps.end(), words.begin(), words.end());
     chain->cost.bytes += from.cost.bytes;
     chain->cost.macs += from.cost.macs;
   }
 
-  void end() {
-    if (steps_.size() == 1) plan_->dispatches.push_back(std::move(steps_.front().dispatch));
-    if (steps_.size() > 1) {
-      const auto [count, first] = place_strands();
-      Dispatch chain{.shader = Shader::chain, .groups = spread(count), .origin = steps_.front().dispatch.origin};
-      chain.constants = {0, word(memories_.size())};  // of which the first grows with the steps
-      chain.bindings.assign(1, {Bind::steps});
-      chain.bindings.insert(chain.bindings.end(), memories_.begin(), memories_.end());
-      chain.bindings.resize(1 + kMemories);
-      chain.push = {word(plan_->steps.size() / kStepWords), word(steps_.size())};
-      for (const Step& step : steps_) add_words(step, first[step.strand], &chain);
-      plan_->dispatches.push_back(std::move(chain));
+  // What a shader sees of a chain, and its steps.
+  void add_steps(Dispatch* chain, bool is_alone) {
+    const auto [count, first] = place_strands();
+    chain->constants.resize(kKinds + 2);
+    chain->constants[kKinds + 1] = word(memories_.size());
+    for (const uint32_t each : {word(plan_->steps.size() / kStepWords), word(steps_.size())})
+      chain->push.push_back(each);
+    chain->bindings.push_back({Bind::steps});
+    chain->bindings.insert(chain->bindings.end(), memories_.begin(), memories_.end());
+    chain->bindings.resize(chain->bindings.size() + kMemories - memories_.size());
+    for (const Step& step : steps_) {
+      const Strand& strand = strands_[step.strand];
+      const int64_t groups = strand.is_serial ? 1 : strand.groups;
+      add_words(step, is_alone ? std::pair<int64_t, int64_t>(0, 1) : std::pair(first[step.strand], groups), chain);
+    }
+    if (!is_alone) chain->groups = spread(count);
+  }
+
+  // As is_rounded_by_last() found that it can be.
+  void add_rounding(const Dispatch& rounding, Dispatch* chain) {
+    chain->shader = Shader::chain_rounds;
+    chain->constants.insert(chain->constants.end(), rounding.constants.begin() + kRoundingConstants,
+                            rounding.constants.end());
+    uint32_t* const constants = chain->constants.data();
+    constants[kLanesOfRounding] = kLanes;
+    if (!can_keep(rounding)) constants[kKept] = 0;
+    chain->push.push_back(chain->groups[0] * chain->groups[1]);
+    chain->push.push_back(word(find_memory(rounding.bindings[0]) - memories_.begin()));
+    chain->push.push_back(rounding.push[kFirstOfRow]);
+    const auto words = rounding.push.begin() + kRoundedAt;
+    chain->push.insert(chain->push.end(), words, words + kRoundedWords);
+    constexpr size_t kWeightAndOutputs = 1 + kNumOutputs + 1;  // and memory for a turned row
+    for (size_t i = 1; i <= kWeightAndOutputs; ++i) {
+      if (i > 1) chain->writes |= 1u << chain->bindings.size();
+      chain->bindings.push_back(rounding.bindings[i]);
+    }
+    chain->writes |= 1u << chain->bindings.size();
+    chain->bindings.push_back(counters(1, plan_));
+    chain->cost.bytes += rounding.cost.bytes;
+  }
+
+  void add_to_product() {
+    Dispatch& product = plan_->dispatches.back();
+    product.shader = Shader::float_product_chain;
+    product.bindings.resize(kMadeByProduct);
+    product.bindings.push_back(counters(1, plan_));
+    product.push.resize(kEnded);
+    product.push.push_back(product.groups[0]);
+    add_steps(&product, true);
+    product.writes |= 1u << (product.bindings.size() - kMemories);  // the first memory is what the product makes
+  }
+
+  // rounding: of a row, by the last workgroup; nullptr: there is none
+  void add_chain(const Dispatch* rounding) {
+    Dispatch chain{.shader = Shader::chain, .origin = steps_.front().dispatch.origin};
+    add_steps(&chain, false);
+    if (rounding != nullptr) add_rounding(*rounding, &chain);
+    plan_->dispatches.push_back(std::move(chain));
+  }
+
+  void end(const Dispatch* rounding = nullptr) {
+    if (!steps_.empty() && rounding == nullptr && is_done_by_product()) {
+      add_to_product();
+    } else if (steps_.size() == 1 && rounding == nullptr) {
+      plan_->dispatches.push_back(std::move(steps_.front().dispatch));
+    } else if (!steps_.empty()) {
+      add_chain(rounding);
     }
     for (Step& each : passed_) plan_->dispatches.push_back(std::move(each.dispatch));
     steps_.clear();
@@ -250,6 +363,7 @@ class Chains {
 
   const Graph& graph_;
   const int64_t tokens_;
+  const VkPhysicalDeviceLimits& limits_;
   Plan* plan_;
   std::vector<Step> steps_;   // of the chain that is drawn
   std::vector<Step> passed_;  // what comes behind it so far
@@ -259,6 +373,8 @@ class Chains {
 
 }  // namespace
 
-void draw_chains(const Graph& graph, int64_t tokens, Plan* plan) { Chains(graph, tokens, plan).draw(); }
+void draw_chains(const Graph& graph, int64_t tokens, const VkPhysicalDeviceLimits& limits, Plan* plan) {
+  Chains(graph, tokens, limits, plan).draw();
+}
 
 }  // namespace mote::vulkan

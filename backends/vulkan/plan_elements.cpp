@@ -7,10 +7,11 @@
 namespace mote::vulkan {
 namespace {
 
-constexpr int64_t kFunctions = 80, kFirstBinary = 37, kFirstGated = 69, kWhere = 77, kFirstFill = 78;
+constexpr int64_t kFunctions = 81, kFirstBinary = 37, kFirstGated = 69, kWhere = 77, kFirstFill = 78, kSoftcap = 80;
 constexpr size_t kNumberWord = 24;  // of what is pushed: map.comp
 
 size_t num_operands(int64_t function) {
+  if (function == kSoftcap) return 1;
   return function >= kFirstFill ? 0 : function == kWhere ? 3 : function >= kFirstBinary ? 2 : 1;
 }
 
@@ -44,40 +45,51 @@ bool Planner::is_gate_of_next(const View& y, const View& gate, const View& up) c
     readers += static_cast<size_t>(std::ranges::count_if(node.inputs, is_made_here));
   const Result<RowsView> x = rows("inputs[0]", next.inputs[0]);
   const auto is_float = [&](const View& view) { return graph_.values[view.value].content == fb::Content::float32; };
-  return readers == 1 && is_made_here(next.inputs[0]) && !is_overwritten_by_next() && x.ok() && is_float(gate) &&
+  return readers == 1 && is_made_here(next.inputs[0]) && !is_overwritten_by(next) && x.ok() && is_float(gate) &&
          is_float(up) && x->view.is_contiguous() && x->view.offset == 0 && y.is_contiguous() && y.offset == 0 &&
          y.sizes[0] == 1 && y.sizes[1] == 1 && y.count() == x->count() * x->columns &&
          (y.sizes[2] == 1 || y.sizes[3] == x->columns);
 }
 
-Status Planner::add_map() {
-  MOTE_RETURN_IF_ERROR(integer_below(0, kFunctions));
-  MOTE_ASSIGN(const View y, four("outputs[0]", node_->outputs[0]));
-  std::vector<uint32_t> words = sizes_of(y);
-  add_words(y, &words);
-  std::vector<Bound> bindings;
+Result<std::vector<View>> Planner::map_operands(const View& y) const {
   std::vector<View> operands;
   for (size_t i = 0; i < node_->inputs.size(); ++i) {
     if ((node_->inputs[i].value >= 0) != (i < num_operands(node_->integers[0]))) {
       return invalid("inputs[%zu]: is %s", i, node_->inputs[i].value < 0 ? "absent" : "one too many");
     }
-    if (node_->inputs[i].value < 0) {
-      bindings.push_back({});
-      continue;
-    }
+    if (node_->inputs[i].value < 0) continue;
     MOTE_ASSIGN(View x, four("inputs", node_->inputs[i]));
     if (x.sizes != y.sizes) return invalid("inputs[%zu]: must have the sizes of the output", i);
-    add_words(x, &words);
-    bindings.push_back(bound(x));
     operands.push_back(std::move(x));
   }
+  return operands;
+}
+
+std::optional<Planner::Gate> Planner::own_gate() const {
   const int64_t function = node_->integers[0];
-  const bool is_gated = function >= kFirstGated && function < kWhere;
-  if (is_gated && is_gate_of_next(y, operands[0], operands[1])) {
-    const uint32_t of_gates = function + 1 == kWhere ? 0 : word(function - kFirstGated + 1);
-    gate_ = Gate{of_gates, std::move(operands[0]), std::move(operands[1]), node_->numbers[0], node_->numbers[1]};
-    return {};
+  if (function < kFirstGated || function >= kWhere) return std::nullopt;
+  const Result<View> y = four("outputs[0]", node_->outputs[0]);
+  if (!y.ok()) return std::nullopt;
+  Result<std::vector<View>> operands = map_operands(*y);
+  if (!operands.ok() || !is_gate_of_next(*y, (*operands)[0], (*operands)[1])) return std::nullopt;
+  const uint32_t of_gates = function + 1 == kWhere ? 0 : word(function - kFirstGated + 1);
+  return Gate{of_gates, std::move((*operands)[0]), std::move((*operands)[1]), node_->numbers[0], node_->numbers[1]};
+}
+
+Status Planner::add_map() {
+  MOTE_RETURN_IF_ERROR(integer_below(0, kFunctions));
+  MOTE_ASSIGN(const View y, four("outputs[0]", node_->outputs[0]));
+  MOTE_ASSIGN(const std::vector<View> operands, map_operands(y));
+  gate_ = own_gate();
+  if (gate_) return {};
+  std::vector<uint32_t> words = sizes_of(y);
+  add_words(y, &words);
+  std::vector<Bound> bindings;
+  for (const View& x : operands) {
+    add_words(x, &words);
+    bindings.push_back(bound(x));
   }
+  bindings.resize(node_->inputs.size());
   words.resize(kNumberWord);
   for (const float number : node_->numbers) words.push_back(word(number));
   bindings.push_back(bound(y));

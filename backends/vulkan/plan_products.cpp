@@ -10,15 +10,20 @@
 namespace mote::vulkan {
 namespace {
 
-constexpr size_t kCodebookWord = 24;                             // of what is pushed: tiles.glsl
-constexpr size_t kExpertWord = 16;                               // experts.glsl
-constexpr size_t kFloatEndedWord = 12, kFloatRoundingWord = 24;  // float_product.glsl
+constexpr size_t kCodebookWord = 24;                                  // of what is pushed: tiles.glsl
+constexpr size_t kExpertWord = 16;                                    // experts.glsl
+constexpr size_t kEndedWord = 9, kGateWord = 28, kGateConstant = 29;  // products.glsl, rounds.glsl
+constexpr size_t kFloatEndedWord = 12, kFloatRoundingWord = 24;       // float_product.glsl
 constexpr int64_t kColumnsOfASum = 32, kGates = 8, kMaxPairs = 1 << 10, kOfHeads = -1;
 // Of a row that the last workgroup of a product rounds: more are better shared by more invocations.
 constexpr int64_t kMostRoundedByLast = 4096;
-constexpr size_t kRoundingConstants = 20, kKept = 4;  // quantize.glsl: where they begin, and which of them
 
 uint32_t tokens_together(int64_t rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+
+// Rows may lie in one dimension, all of them with one stride.
+int64_t step_of_rows(const View& view, int64_t columns) {
+  return view.sizes[2] == 1 ? columns * view.strides[3] : view.strides[2];
+}
 
 uint32_t dense_kind(const Tensor& tensor) {
   if (tensor.bits != 0) return 0;
@@ -48,7 +53,7 @@ std::vector<uint32_t> with_tiles(std::vector<uint32_t> constants, const Tensor& 
 
 std::vector<uint32_t> with_codebook(std::vector<uint32_t> push, const Tensor& tensor) {
   if (tensor.scales.codebook == nullptr) return push;
-  push.resize(kCodebookWord + kCodebookSize / 4);
+  push.resize(std::max(push.size(), kCodebookWord + kCodebookSize / 4));
   std::memcpy(push.data() + kCodebookWord, tensor.scales.codebook, kCodebookSize);
   return push;
 }
@@ -147,7 +152,7 @@ Status Planner::add_quantize() {
   const uint32_t lanes = device_.is_cpu ? 8 : 64;
   MOTE_ASSIGN(Quantized made, quantized_of(lanes, 0));
   const int64_t parts = made.is_shared ? ceil_div(made.x.columns, kColumnsOfASum * lanes) : 1;
-  if (parts > 1) made.constants[kKept] = 0;
+  if (parts > 1) made.constants[kKept - kRoundingConstants] = 0;
   const std::optional<Gate> gate = std::exchange(gate_, std::nullopt);
   std::vector<uint32_t> constants{gate.has_value(), gate ? gate->function : 0, 0, 0, 0, 0, lanes};
   constants.resize(kRoundingConstants);
@@ -163,14 +168,11 @@ Status Planner::add_quantize() {
   push_words.resize(8);
   push_words.insert(push_words.end(), made.push.begin(), made.push.end());
   if (gate) {
-    // Rows may lie in one dimension, all of them with one stride.
-    const auto step_of = [&](const View& view) {
-      return view.sizes[2] == 1 ? x.columns * view.strides[3] : view.strides[2];
-    };
     const View &of_gate = gate->gate, &up = gate->up;
-    const uint32_t rows_of_gate[] = {word(x.count()), word(of_gate.offset), 0, word(step_of(of_gate))};
+    const uint32_t step = word(step_of_rows(of_gate, x.columns));
+    const uint32_t rows_of_gate[] = {word(x.count()), word(of_gate.offset), 0, step};
     std::ranges::copy(rows_of_gate, push_words.begin() + 1);
-    for (const int64_t each : {of_gate.strides[3], up.offset, step_of(up), up.strides[3]})
+    for (const int64_t each : {of_gate.strides[3], up.offset, step_of_rows(up, x.columns), up.strides[3]})
       push_words.push_back(word(each));
     for (const float each : {gate->alpha, gate->limit}) push_words.push_back(word(each));
   }
@@ -182,13 +184,13 @@ Status Planner::add_quantize() {
                .push = std::move(push_words)});
 }
 
-// What this node reads, shaders take for other memory than what the next one writes.
-bool Planner::is_overwritten_by_next() const {
+// What this node reads, shaders take for other memory than what that one writes.
+bool Planner::is_overwritten_by(const GraphNode& next) const {
   const auto slot_of = [&](const GraphView& view) {
     const bool is_scratch = view.value >= 0 && value_of(view).kind == fb::ValueKind::scratch;
     return is_scratch ? std::optional(value_of(view).slot) : std::nullopt;
   };
-  for (const GraphView& output : graph_.nodes[node_index_ + 1].outputs) {
+  for (const GraphView& output : next.outputs) {
     const auto is_same = [&](const GraphView& view) { return slot_of(view) && slot_of(view) == slot_of(output); };
     if (std::ranges::any_of(node_->inputs, is_same) || std::ranges::any_of(node_->outputs, is_same)) return true;
   }
@@ -202,19 +204,49 @@ std::optional<Planner::Quantized> Planner::rounded_by_last(const View& y, uint32
   const bool rounds = next.op == fb::Op::quantize || next.op == fb::Op::quantize_groups;
   if (!rounds || next.inputs.empty()) return std::nullopt;
   if (next.inputs[0].value != node_->outputs[0].value) return std::nullopt;
-  if (is_overwritten_by_next()) return std::nullopt;
+  if (is_overwritten_by(next)) return std::nullopt;
   begin(own + 1);
   Result<Quantized> made = quantized_of(lanes, shared_bytes);
   begin(own);
   // Where something is wrong with the next node, that is said when its turn has come.
   if (!made.ok() || made->x.count() != 1 || made->x.view.offset != 0 || made->x.columns > y.count())
     return std::nullopt;
-  joined_ = own + 1;
+  done_ = own + 2;
   return *std::move(made);
 }
 
+std::optional<Planner::Quantized> Planner::rounded_by_experts(const Product& product, uint32_t lanes,
+                                                              int64_t shared_bytes) {
+  const size_t own = node_index_;
+  if (tokens_ != 1 || own + 2 >= graph_.nodes.size() || graph_.nodes[own + 1].op != fb::Op::map) return std::nullopt;
+  begin(own + 1);
+  std::optional<Gate> gate = own_gate();
+  begin(own);
+  if (!gate || is_overwritten_by(graph_.nodes[own + 2])) return std::nullopt;
+  begin(own + 2);
+  Result<Quantized> made = quantized_of(lanes, shared_bytes);
+  begin(own);
+  if (!made.ok() || made->x.count() != product.rows || made->x.columns > kMostRoundedByLast) return std::nullopt;
+  const auto is_of_row = [&](const View& view) {
+    return view.value == product.y.value && (product.rows == 1 || step_of_rows(view, made->x.columns) == product.out);
+  };
+  if (!is_of_row(gate->gate) || !is_of_row(gate->up) || gate->gate.strides[3] != gate->up.strides[3])
+    return std::nullopt;
+  made->gate = std::move(gate);
+  done_ = own + 3;
+  return *std::move(made);
+}
+
+void Planner::add_gate_words(const Gate& gate, Dispatch* dispatch) {
+  dispatch->constants.resize(kGateConstant);
+  for (const uint32_t each : {gate.function + 1, word(gate.gate.strides[3])}) dispatch->constants.push_back(each);
+  dispatch->push.resize(kGateWord);
+  for (const int64_t each : {gate.gate.offset, gate.up.offset}) dispatch->push.push_back(word(each));
+  for (const float each : {gate.alpha, gate.limit}) dispatch->push.push_back(word(each));
+}
+
 void Planner::add_rounding(const std::optional<Quantized>& rounding, const View& y, int64_t num_counters,
-                           Dispatch* dispatch) {
+                           Dispatch* dispatch, size_t first_word) {
   const auto add = [&](const Bound& seen, bool is_written) {
     dispatch->writes |= is_written ? 1u << dispatch->bindings.size() : 0;
     dispatch->bindings.push_back(seen.kind == Bind::none ? bound(y) : seen);
@@ -224,12 +256,14 @@ void Planner::add_rounding(const std::optional<Quantized>& rounding, const View&
   add(made.weight, false);
   for (const Bound& each : made.outputs) add(each, true);
   add(made.turned, true);
-  add(num_counters > 0 ? counters(num_counters) : Bound(), true);
+  add(num_counters > 0 ? counters(num_counters, &plan_) : Bound(), true);
   if (!rounding) return;
   dispatch->constants.resize(kRoundingConstants);
   dispatch->constants.insert(dispatch->constants.end(), made.constants.begin(), made.constants.end());
   dispatch->constants.push_back(1);
-  dispatch->push.insert(dispatch->push.end(), made.push.begin(), made.push.end());
+  dispatch->push.resize(std::max(dispatch->push.size(), first_word + made.push.size()));
+  std::ranges::copy(made.push, dispatch->push.begin() + static_cast<ptrdiff_t>(first_word));
+  if (made.gate) add_gate_words(*made.gate, dispatch);
 }
 
 Result<Planner::Product> Planner::product_of(size_t first, bool only_tiles) const {
@@ -344,7 +378,7 @@ Status Planner::add_product(bool in_groups) {
   MOTE_ASSIGN(const Bound order, add_order(product, together));
   const bool is_ordered = order.kind != Bind::none;
   const int64_t places = is_ordered || product.heads != 0 ? places_of(product, together) : product.rows;
-  const bool has_rounding = product.rows == 1 && product.pairs == 0 && product.weight->pieces.size() == 1;
+  const bool is_in_piece = product.weight->pieces.size() == 1;
   for (size_t piece = 0; piece < product.weight->pieces.size(); ++piece) {
     const WeightPiece& part = product.weight->pieces[piece];
     const int64_t rows = product.rows_of(part);
@@ -365,11 +399,17 @@ Status Planner::add_product(bool in_groups) {
         .push = product_words(product, part, product.out / kTileRows),
         .cost = {0, macs_of(product, part)}};
     std::optional<Quantized> rounding;
-    if (has_rounding) rounding = rounded_by_last(product.y, form.invocations(), shared_bytes_of(form, tensor.bits));
+    const int64_t shared_bytes = shared_bytes_of(form, tensor.bits);
+    if (is_in_piece && product.rows == 1 && product.pairs == 0) {
+      rounding = rounded_by_last(product.y, form.invocations(), shared_bytes);
+    } else if (is_in_piece && product.pairs != 0 && product.heads == 0 && together == 1) {
+      rounding = rounded_by_experts(product, form.invocations(), shared_bytes);
+    }
     if (rounding) {
       dispatch.shader = in_groups ? group_product_shader(form, true) : rounding_product_shader(form);
-      dispatch.push.push_back(dispatch.groups[0]);
-      add_rounding(rounding, product.y, 1, &dispatch);
+      dispatch.push.resize(std::max(dispatch.push.size(), kEndedWord + 1));
+      dispatch.push[kEndedWord] = dispatch.groups[0];
+      add_rounding(rounding, product.y, product.rows, &dispatch, kEndedWord + 1);
     } else {
       dispatch.bindings.push_back(order);
     }
@@ -419,7 +459,7 @@ Status Planner::add_float_product() {
       dispatch.shader = Shader::float_product_rounds;
       dispatch.push.resize(kFloatRoundingWord);
       dispatch.push[kFloatEndedWord] = dispatch.groups[0] * dispatch.groups[1];
-      add_rounding(rounding, product.y, 1, &dispatch);
+      add_rounding(rounding, product.y, 1, &dispatch, kFloatRoundingWord);
     } else {
       dispatch.bindings.push_back(order);
     }

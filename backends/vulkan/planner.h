@@ -16,8 +16,14 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Workgroups as group_index() of common.glsl counts them.
 std::array<uint32_t, 3> spread(int64_t groups);
 
+// Of what rounds rows: where its constants begin, and which of them (quantize.glsl).
+inline constexpr size_t kRoundingConstants = 20, kIsRotated = 23, kKept = 24, kLanesOfRounding = 25;
+
+// Counters that no other dispatch has: last.glsl.
+Bound counters(int64_t count, Plan* plan);
+
 // Small dispatches that follow each other become one.
-void draw_chains(const Graph& graph, int64_t tokens, Plan* plan);
+void draw_chains(const Graph& graph, int64_t tokens, const VkPhysicalDeviceLimits& limits, Plan* plan);
 
 class Planner : Operands {
  public:
@@ -31,7 +37,6 @@ class Planner : Operands {
   Status add();
   Status push(Dispatch dispatch);
   int64_t bytes_of(const Dispatch& dispatch) const;
-  Bound counters(int64_t count);
 
   // What both kinds of product have in common.
   struct Product {
@@ -59,30 +64,38 @@ class Planner : Operands {
   Result<Product> product_of(size_t first, bool only_tiles) const;
   // What products push; step_to_up: from gates to what they gate.
   std::vector<uint32_t> product_words(const Product& product, const WeightPiece& piece, int64_t step_to_up) const;
-  // Rows that are rounded to codes: quantize.glsl.
-  struct Quantized {
-    RowsView x{};
-    Bound weight{}, turned{};
-    std::vector<Bound> outputs{};
-    std::vector<uint32_t> constants{}, push{};
-    bool is_shared = false;  // whether workgroups can share a row
-  };
   // What the next node rounds, where it does so as it lets it through.
   struct Gate {
     uint32_t function = 0;  // gates.glsl
     View gate{}, up{};
     float alpha = 0, limit = 0;
   };
+  // Rows that are rounded to codes: quantize.glsl.
+  struct Quantized {
+    RowsView x{};
+    Bound weight{}, turned{};
+    std::vector<Bound> outputs{};
+    std::vector<uint32_t> constants{}, push{};
+    bool is_shared = false;      // whether workgroups can share a row
+    std::optional<Gate> gate{};  // of the experts whose rows they are
+  };
   // Whether the next node alone reads the rows that this one makes, and rounds them.
   bool is_gate_of_next(const View& y, const View& gate, const View& up) const;
-  // Whether the next node writes into memory that this one still reads where both are one dispatch.
-  bool is_overwritten_by_next() const;
+  // Of a map whose rows the next node alone reads, and rounds.
+  std::optional<Gate> own_gate() const;
+  Result<std::vector<View>> map_operands(const View& y) const;
+  // Whether a later node writes into memory that this one still reads where both are one dispatch.
+  bool is_overwritten_by(const GraphNode& next) const;
   // lanes: invocations of a workgroup, which takes so much shared memory already
   Result<Quantized> quantized_of(uint32_t lanes, int64_t shared_bytes) const;
   // How the next node rounds the row that this one makes, where the last workgroup of this one's dispatch can do it.
   std::optional<Quantized> rounded_by_last(const View& y, uint32_t lanes, int64_t shared_bytes);
-  // What such a dispatch sees behind its own bindings, and with ROUNDS.
-  void add_rounding(const std::optional<Quantized>& rounding, const View& y, int64_t num_counters, Dispatch* dispatch);
+  // How what experts' gates let through is rounded, each row by the last workgroup that makes some of it.
+  std::optional<Quantized> rounded_by_experts(const Product& product, uint32_t lanes, int64_t shared_bytes);
+  // What such a dispatch sees behind its own bindings, and with ROUNDS. first_word: of what it pushes for that
+  void add_rounding(const std::optional<Quantized>& rounding, const View& y, int64_t num_counters, Dispatch* dispatch,
+                    size_t first_word);
+  static void add_gate_words(const Gate& gate, Dispatch* dispatch);
   const ProductForm& calls_form() const { return tokens_ == 1 ? device_.products.one : device_.products.many; }
   ProductForm form_of(const Product& product, bool in_groups) const;
   // Outputs of experts that a product makes together, and the places that they then have. 1: each alone.
@@ -165,7 +178,7 @@ class Planner : Operands {
   const DeviceTraits& device_;
   Plan plan_;
   std::optional<Gate> gate_;  // of the node that comes next
-  size_t joined_ = SIZE_MAX;  // a node that the one before it has done
+  size_t done_ = 0;           // nodes before it are, by one that came before them
 };
 
 }  // namespace mote::vulkan

@@ -161,11 +161,8 @@ def softcapped(graph: GraphBuilder, x: View, cap: float) -> View:
     """cap tanh(x / cap), or x where there is no cap. x: of any strides"""
     if not cap:
         return x
-    filled, y = graph.new((fixed(1),)), graph.new(x.sizes)
-    graph.map("fill", (), filled, (cap, 0.0))
-    graph.map("div", (x, filled), y)
-    graph.map("tanh", (y,), y)
-    graph.map("mul", (y, filled), y)
+    y = graph.new(x.sizes)
+    graph.map("softcap", (x,), y, (cap, 0.0))
     return y
 
 

@@ -136,7 +136,8 @@ void Recording::wait_for_others(const Dispatch& dispatch, const Graph& graph) {
   const bool must_wait = std::ranges::any_of(reads, [&](const Memory& m) { return waits(m, false); }) ||
                          std::ranges::any_of(writes, [&](const Memory& m) { return waits(m, true); });
   // For tools that look for races, a chain's shader writes all that it sees, weights too.
-  const bool is_chain = dispatch.shader == Shader::chain;
+  const bool is_chain = dispatch.shader == Shader::chain || dispatch.shader == Shader::chain_rounds ||
+                        dispatch.shader == Shader::float_product_chain;
   if (must_wait || is_chain || follows_chain_ || timestamps_)
     barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
   follows_chain_ = is_chain;

@@ -19,6 +19,9 @@ MOTE_VULKAN_WORDS(attend_tile)
 MOTE_VULKAN_WORDS(chain)
 #include "chain.spv.inc"
     ;
+MOTE_VULKAN_WORDS(chain_rounds)
+#include "chain_rounds.spv.inc"
+    ;
 MOTE_VULKAN_WORDS(embedding)
 #include "embedding.spv.inc"
     ;
@@ -27,6 +30,9 @@ MOTE_VULKAN_WORDS(firsts)
     ;
 MOTE_VULKAN_WORDS(float_product)
 #include "float_product.spv.inc"
+    ;
+MOTE_VULKAN_WORDS(float_product_chain)
+#include "float_product_chain.spv.inc"
     ;
 MOTE_VULKAN_WORDS(float_product_rounds)
 #include "float_product_rounds.spv.inc"

@@ -8,7 +8,7 @@ namespace mote::vulkan {
 
 // clang-format off
 #define MOTE_VULKAN_SHADERS(X) \
-  X(append) X(attend) X(attend_tile) X(chain) X(embedding) X(firsts) X(float_product) X(float_product_rounds) X(group_product) \
+  X(append) X(attend) X(attend_tile) X(chain) X(chain_rounds) X(embedding) X(firsts) X(float_product) X(float_product_chain) X(float_product_rounds) X(group_product) \
   X(group_product_dot) X(group_product_dot_rounds) X(group_product_rounds) X(heads) X(index_choose) X(index_scores) \
   X(largest) X(latent_heads) X(linear_attention) X(map) X(matmul) X(norm) X(order_rows) X(pick) X(product) X(product_dot) X(product_dot_rounds) \
   X(product_dot_staged) X(product_dot_subgroups) X(product_dot_subgroups_rounds) X(product_rounds) X(product_staged) \

@@ -2,6 +2,7 @@
 // In a chain these words are a step's.
 #ifdef CHAIN
 shared uint push[32];
+layout(push_constant) uniform Push { uint pushed[32]; };
 #else
 layout(push_constant) uniform Push { uint push[32]; };
 #endif

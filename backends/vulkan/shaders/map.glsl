@@ -1,5 +1,5 @@
 // A function of each element; FUNCTIONS in maps.py. Elements are words: floats, integers, or 0 and 1 for conditions.
-const uint kFirstBinary = 37, kWhere = 77, kFirstFill = 78;
+const uint kFirstBinary = 37, kWhere = 77, kFirstFill = 78, kSoftcap = 80;
 
 #define F(value) floatBitsToUint(value)
 
@@ -118,6 +118,7 @@ uint function_of(uint wx, uint wz, uint wc) {
     case 77: return wx != 0 ? wz : wc;
     case 78: return push[24];
     case 79: return uint(int(float_at(24)));
+    case 80: return F(tanh_of(x / float_at(24)) * float_at(24));
     default: return wx;
   }
 }
@@ -132,6 +133,7 @@ void map_elements(uint group) {
     index /= push[axis];
     for (uint operand = 0; operand < 4; ++operand) at[operand] += i * push[5 + 5 * operand + axis];
   }
-  uint x = FUNCTION < kFirstFill ? IN_0(at[1]) : 0, z = FUNCTION >= kFirstBinary && FUNCTION < kFirstFill ? IN_1(at[2]) : 0;
+  uint x = FUNCTION < kFirstFill || FUNCTION == kSoftcap ? IN_0(at[1]) : 0;
+  uint z = FUNCTION >= kFirstBinary && FUNCTION < kFirstFill ? IN_1(at[2]) : 0;
   OUT_3(at[0], function_of(x, z, FUNCTION == kWhere ? IN_2(at[3]) : 0));
 }

@@ -41,10 +41,35 @@ Dispatch product(uint32_t from, uint32_t to) {
   return made;
 }
 
-Plan drawn(std::vector<Dispatch> dispatches) {
+// Codes of a row of 64 columns, in three values from `to` on.
+Dispatch quantize(uint32_t from, uint32_t to) {
+  Dispatch made{.shader = Shader::quantize};
+  made.constants.resize(kRoundingConstants + 8);
+  made.constants[kKept] = 64;
+  made.bindings = {{Bind::value, from}, {}};
+  for (uint32_t i = 0; i < 3; ++i) made.bindings.push_back({Bind::value, to + i});
+  made.bindings.insert(made.bindings.end(), {{Bind::value, to}, {}});
+  made.writes = 0b111100;
+  made.push = {1, 1, 0, 0, 0, 1, 0, 0, 64, 0, 0, 0, 0};
+  return made;
+}
+
+// `count` elements of a row, of a matrix of floats.
+Dispatch float_product(uint32_t from, uint32_t to, uint32_t count) {
+  Dispatch made{.shader = Shader::float_product, .constants = std::vector<uint32_t>(17), .groups = {count, 1, 1}};
+  made.bindings = {{Bind::value, from}, {Bind::weight, 0}, {}, {}, {Bind::value, to}, {}};
+  made.writes = 0b10000;
+  made.push = {64, 1, count, 0, count, 0, 0, 0, 1, 0, 0, 0};
+  return made;
+}
+
+Plan drawn(std::vector<Dispatch> dispatches, uint32_t buffers = 19) {
   Plan plan;
   plan.dispatches = std::move(dispatches);
-  draw_chains(graph_of(32), 1, &plan);
+  VkPhysicalDeviceLimits limits{};
+  limits.maxComputeSharedMemorySize = 32768;
+  limits.maxPerStageDescriptorStorageBuffers = buffers;
+  draw_chains(graph_of(32), 1, limits, &plan);
   return plan;
 }
 
@@ -134,6 +159,55 @@ TEST(Chains, have_as_many_values_as_a_shader_sees) {
   EXPECT_EQ(20u * kWords, plan.steps.size());
   EXPECT_EQ(11u, plan.dispatches[1].push[0]);
   EXPECT_EQ(0b1111111111100u, plan.dispatches[0].writes);  // but for the steps and the first value
+}
+
+TEST(Chains, round_a_row_that_they_make) {
+  const Plan plan = drawn({map(0, 1, 640), map(1, 2, 640), quantize(2, 4), product(4, 8)});
+  EXPECT_EQ((Shaders{Shader::chain_rounds, Shader::product}), shaders_of(plan));
+  EXPECT_EQ(19u, plan.dispatches[0].bindings.size());
+  EXPECT_EQ(10u, plan.dispatches[0].push[2]);  // workgroups, of which the last one rounds
+  EXPECT_EQ(kAlignment, plan.counters_bytes);
+}
+
+TEST(Chains, a_single_dispatch_rounds_its_row_too) {
+  EXPECT_EQ((Shaders{Shader::chain_rounds}), shaders_of(drawn({map(0, 1, 640), quantize(1, 4)})));
+}
+
+TEST(Chains, do_not_round_rows_of_others) {
+  EXPECT_EQ((Shaders{Shader::map, Shader::product, Shader::quantize}),
+            shaders_of(drawn({product(0, 1), map(2, 3, 640), quantize(1, 4)})));
+}
+
+TEST(Chains, do_not_round_into_memory_that_they_read) {
+  EXPECT_EQ((Shaders{Shader::map, Shader::quantize}), shaders_of(drawn({map(0, 1, 640), quantize(1, 0)})));
+}
+
+TEST(Chains, round_only_where_a_shader_sees_enough_buffers) {
+  EXPECT_EQ((Shaders{Shader::map, Shader::quantize}), shaders_of(drawn({map(0, 1, 640), quantize(1, 4)}, 16)));
+}
+
+TEST(Chains, of_one_workgroup_are_done_by_the_last_one_of_the_product_before) {
+  const Plan plan = drawn({float_product(0, 1, 64), map(1, 2, 64), reduce(2, 3)});
+  EXPECT_EQ(Shaders{Shader::float_product_chain}, shaders_of(plan));
+  EXPECT_EQ((Workgroups{{0, 1}, {0, 1}}), workgroups_of(plan));
+  EXPECT_EQ(18u, plan.dispatches[0].bindings.size());
+  EXPECT_EQ(1u, plan.dispatches[0].bindings[6].index);  // what it makes is the first memory
+  EXPECT_EQ(0b111010000u, plan.dispatches[0].writes);
+  EXPECT_EQ(64u, plan.dispatches[0].push[12]);
+}
+
+TEST(Chains, of_many_workgroups_are_not) {
+  EXPECT_EQ((Shaders{Shader::float_product, Shader::map}),
+            shaders_of(drawn({float_product(0, 1, 1000), map(1, 2, 1000)})));
+}
+
+TEST(Chains, that_overwrite_what_the_product_reads_are_not) {
+  EXPECT_EQ((Shaders{Shader::float_product, Shader::map}), shaders_of(drawn({float_product(0, 1, 64), map(1, 0, 64)})));
+}
+
+TEST(Chains, are_not_done_by_products_whose_shader_sees_too_few_buffers) {
+  EXPECT_EQ((Shaders{Shader::float_product, Shader::map}),
+            shaders_of(drawn({float_product(0, 1, 64), map(1, 2, 64)}, 16)));
 }
 
 }  // namespace

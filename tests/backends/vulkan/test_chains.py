@@ -126,3 +126,36 @@ def test_rows_that_are_normed_for_others_and_rounded_by_one_dispatch(vulkan):
         rows, normed, made = ops.run_all(VulkanBackend(), tokens, [random(1, tokens, k)])
         assert torch.equal(normed, alone.run(VulkanBackend(), tokens, [rows]))
         assert torch.equal(made, int8_product(normed, weight, torch.zeros(n), torch.zeros(1, tokens, n)))
+
+
+@pytest.mark.parametrize("width", [96, 4096])
+def test_rows_that_functions_make_are_rounded_by_the_last_workgroup(width, vulkan):
+    """For one token; a sum of two is exact wherever it is computed."""
+    n = 33
+    weight = quantised(random(n, width), 4, 32)
+    ops = Ops((1, T, width), (1, T, width), weight)
+    rows = ops.add("aten.add", [0, 1], (1, T, width))
+    made = ops.add("mote.linear", [rows, 2, -1, -1, -1], (1, T, n), linear_attributes("int8"))
+    ops.subgraph.method.outputs += [rows, made]
+    for tokens in (1, 2):
+        a, b = random(1, tokens, width), random(1, tokens, width, seed=1)
+        rows, made = ops.run_all(VulkanBackend(), tokens, [a, b])
+        assert torch.equal(rows, a + b)
+        assert torch.equal(made, int8_product(a + b, weight, torch.zeros(n), torch.zeros(1, tokens, n)))
+
+
+def test_what_follows_a_product_is_done_by_its_last_workgroup_to_the_bit(vulkan):
+    k = 96
+    ops = Ops((1, T, k), random(EXPERTS, k, seed=2), random(EXPERTS, seed=3))
+    scores = ops.add("mote.linear", [0, 1, -1, -1, -1], (1, T, EXPERTS), linear_attributes("float"))
+    scores = ops.add("aten.view", [scores], (T, EXPERTS), {"size": dims(T, EXPERTS)})
+    biased = ops.add("aten.add", [scores, 2], (T, EXPERTS))
+    shares, chosen = ops.top(biased, CHOSEN)
+    ops.subgraph.method.outputs += [chosen, ops.add("aten.softmax", [shares], (T, CHOSEN), {"dim": dims(1)})]
+    x = random(1, MANY, k)
+    alone = ops.run_all(VulkanBackend(), MANY, (x,))
+    for tokens in TOKENS:
+        made = ops.run_all(VulkanBackend(), tokens, (x[:, :tokens],))
+        assert all(torch.equal(one, other[:tokens]) for one, other in zip(made, alone, strict=True))
+    best = (x[0] @ ops.stored[0].T + ops.stored[1]).topk(CHOSEN)
+    assert_near(alone[1], best.values.softmax(1), 1e-5)

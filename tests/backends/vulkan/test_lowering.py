@@ -263,7 +263,7 @@ def test_functions_and_gates_are_those_of_the_shaders():
     shared = {name: int(number) for name, number in re.findall(r"(k\w+) = (\d+)", shader)}
     expected = {
         "kFirstBinary": maps.FUNCTIONS.index("add"), "kWhere": maps.FUNCTIONS.index("where"),
-        "kFirstFill": maps.FUNCTIONS.index("fill"),
+        "kFirstFill": maps.FUNCTIONS.index("fill"), "kSoftcap": maps.FUNCTIONS.index("softcap"),
     }  # fmt: skip
     assert expected.items() <= constants.items() and shared == expected
     assert constants["kFunctions"] == len(maps.FUNCTIONS)
@@ -276,7 +276,7 @@ def test_functions_and_gates_are_those_of_the_shaders():
 
 
 def test_steps_of_chains_are_those_of_the_shader():
-    shader = (ROOT / "backends/vulkan/shaders/chain.comp").read_text()
+    shader = (ROOT / "backends/vulkan/shaders/chain_memories.glsl").read_text()
     plan = (ROOT / "backends/vulkan/plan_chains.cpp").read_text()
     steps = re.findall(r"Shader::(\w+)", re.search(r"kSteps\[\] = {(.*?)};", plan, re.DOTALL)[1])
     numbers_of_steps = {name: int(number) for name, number in re.findall(r"(k[A-Z]\w+) = (\d+)[,;]", shader)}
