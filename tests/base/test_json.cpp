@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
 
 namespace mote {
 namespace {
@@ -70,6 +74,39 @@ TEST(JsonText, writes_objects_lists_and_numbers_of_every_kind) {
 
 TEST(JsonString, replaces_what_is_no_utf8) {
   EXPECT_EQ(json_string("a\"\\\x1F\xFF"), "\"a\\\"\\\\\\u001f\xEF\xBF\xBD\"");
+}
+
+// Texts with bytes exchanged, left out and repeated.
+std::string damaged(std::string text, std::mt19937& random) {
+  constexpr std::string_view kBytes = "{}[]:,\"\\ue-+.019 \n\t\x7f\xc3\xa9\xed\xa0tfn/";
+  for (int left = 1 + static_cast<int>(random() % 3); left > 0 && !text.empty(); --left) {
+    const size_t at = random() % text.size();
+    switch (random() % 3) {
+      case 0: text[at] = kBytes[random() % kBytes.size()]; break;
+      case 1: text.erase(at, 1 + random() % 4); break;
+      default: text.insert(at, text.substr(random() % text.size(), 1 + random() % 6));
+    }
+  }
+  return text;
+}
+
+TEST(JsonTree, takes_damaged_texts_as_another_library_does) {
+  constexpr std::string_view kTexts[] = {
+      R"({"a":[1,-2,3.5e-3,true,false,null],"b":{"c":"x\u00e9\ud83d\ude00\n"},"d":-0.0,"e":1E+2})",
+      R"([[],{},[{"k":"v","k":0.1}],123456789012345678901234567890,-9223372036854775808,18446744073709551615])",
+      "\"\\\"\\\\ \xc3\xa9 \xf0\x9f\x98\x80\"", " [ 1 , 2 ] "};
+  std::mt19937 random(7);
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::string text = damaged(std::string(kTexts[i % std::size(kTexts)]), random);
+    const auto tree = parse_json_tree(text, 64);
+    const auto oracle = nlohmann::json::parse(text, nullptr, false);
+    ASSERT_EQ(tree.has_value(), !oracle.is_discarded()) << text;
+    if (!tree) continue;
+    ++accepted;
+    ASSERT_EQ(nlohmann::json::parse(tree->dump(), nullptr, false), oracle) << text;
+  }
+  EXPECT_GT(accepted, 1000);
 }
 
 }  // namespace
