@@ -40,7 +40,8 @@ MOTE_INLINE void fetch_tile(const std::byte* tile, int64_t bytes) {
   if constexpr (kBytes == 0) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(tile + i);
   } else {
-    unroll<static_cast<int>((kBytes + 63) / 64)>([&](auto i) { __builtin_prefetch(tile + 64 * i); });
+    // Inlined, or else the compiler leaves out calls that only fetch.
+    unroll<static_cast<int>((kBytes + 63) / 64)>([&](auto i) MOTE_INLINE_LAMBDA { __builtin_prefetch(tile + 64 * i); });
   }
 }
 
