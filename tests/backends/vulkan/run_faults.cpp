@@ -183,6 +183,16 @@ class Faults {
   int64_t num_struck_ = 0;
 };
 
+// Makes an instance that stays, or else the loader unloads the drivers with each context: lavapipe is known to begin a
+// thread after that, in memory that is no longer its own.
+void keep_drivers_loaded() {
+  const Result<gpu::VulkanApi> api = gpu::VulkanApi::open();
+  VkInstanceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  static VkInstance instance = VK_NULL_HANDLE;
+  if (api.ok() && api->CreateInstance(&info, nullptr, &instance) != VK_SUCCESS) fail("no instance of Vulkan");
+}
+
 }  // namespace
 }  // namespace mote::test
 
@@ -193,5 +203,6 @@ int main(int argc, char** argv) {
   }
   const std::string most = argc == 3 ? argv[2] : "4";
   const int64_t count = most == "all" ? INT64_MAX : std::atoll(most.c_str());
+  mote::test::keep_drivers_loaded();
   std::printf("%lld faults\n", static_cast<long long>(mote::test::Faults(argv[1], count).all()));
 }
