@@ -11,17 +11,10 @@ namespace {
 constexpr int64_t kMostIds = int64_t{1} << 24;  // that a float32 counts exactly
 constexpr size_t kMostHeads = 1024;
 
-struct NgramAttributes {
+struct NgramParams {
   std::span<const int64_t> sizes;  // of the parts of the table, those of pairs first
   int64_t eos;
 };
-
-Result<NgramAttributes> ngram_attributes(const Call& call) {
-  NgramAttributes found{};
-  MOTE_ASSIGN(found.sizes, integers_in(call, "sizes", 1, kMaxTensorElements, kMostHeads));
-  MOTE_ASSIGN(found.eos, integer_or(call, "eos", 0, 0, kMostIds - 1));
-  return found;
-}
 
 Status check_ngram_ids(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_operands(call, 3, 3, 1));
@@ -33,8 +26,10 @@ Status check_ngram_ids(Call& call) {
   MOTE_RETURN_IF_ERROR(expect_rank(previous, "previous", 3, 3));
   MOTE_REQUIRE(tokens.size(0) == 1 && previous.size(0) == 1 && previous.size(1) == tokens.size(1),
                Code::kInvalidProgram, "tokens and previous must be [1, T] and [1, T, P]");
-  MOTE_ASSIGN(const NgramAttributes attributes, ngram_attributes(call));
-  const auto count = static_cast<int64_t>(attributes.sizes.size()), before = previous.size(2);
+  NgramParams& params = call.make_params<NgramParams>();
+  MOTE_ASSIGN(params.sizes, integers_in(call, "sizes", 1, kMaxTensorElements, kMostHeads));
+  MOTE_ASSIGN(params.eos, integer_or(call, "eos", 0, 0, kMostIds - 1));
+  const auto count = static_cast<int64_t>(params.sizes.size()), before = previous.size(2);
   const Tensor& multipliers = *call.inputs[2];
   MOTE_RETURN_IF_ERROR(expect_dtype(multipliers, "multipliers", {DType::kInt64}));
   MOTE_RETURN_IF_ERROR(expect_sizes(multipliers, "multipliers", {before + 1}));
@@ -61,11 +56,11 @@ Status run_ngram_ids(const Call& call, KernelContext& context) {
   const Tensor& tokens = *call.inputs[0];
   const Tensor& previous = *call.inputs[1];
   const Tensor& multipliers = *call.inputs[2];
-  MOTE_ASSIGN(const NgramAttributes attributes, ngram_attributes(call));
+  const NgramParams& params = call.get_params<NgramParams>();
   const auto factor = [&](int64_t i) {
     return static_cast<uint64_t>(multipliers.as<int64_t>()[i * multipliers.stride(0)]);
   };
-  const int64_t before = previous.size(2), heads = static_cast<int64_t>(attributes.sizes.size());
+  const int64_t before = previous.size(2), heads = static_cast<int64_t>(params.sizes.size());
   context.threads->parallel_for(tokens.size(1), row_grain(heads), [&](int64_t begin, int64_t end, int) {
     for (int64_t t = begin; t < end; ++t) {
       const float* back = previous.as<float>() + t * previous.stride(1);
@@ -76,10 +71,10 @@ Status run_ngram_ids(const Call& call, KernelContext& context) {
       for (int64_t i = 0; i < before; ++i) {
         const int64_t distance = whole(back[i * previous.stride(2)]);
         ended = ended || distance == 0;
-        const int64_t id = ended ? attributes.eos : attributes.eos + distance;
+        const int64_t id = ended ? params.eos : params.eos + distance;
         hash ^= static_cast<uint64_t>(id) * factor(i + 1);
         for (const int64_t last = head + heads / before; head < last; ++head) {
-          const int64_t size = attributes.sizes[static_cast<size_t>(head)];
+          const int64_t size = params.sizes[static_cast<size_t>(head)];
           ids[head] = first + remainder_of(hash, size);
           first += size;
         }

@@ -12,17 +12,13 @@
 #include <vector>
 
 #include "runner/session/session.h"
+#include "tests/backends/scenario.h"
 #include "tests/backends/vulkan/faults.h"
 
 namespace mote::test {
 namespace {
 
 constexpr int kGenerated = 6;
-
-[[noreturn]] void fail(const std::string& message) {
-  std::fprintf(stderr, "%s\n", message.c_str());
-  std::exit(1);
-}
 
 struct Text {
   std::vector<int32_t> ids;
@@ -79,10 +75,6 @@ class Faults {
 
   Result<std::shared_ptr<const Model>> load(const char* backend) const {
     return Model::open(Source(path_), {.backend = backend});
-  }
-
-  static int32_t max_of(std::span<const float> logits) {
-    return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
   }
 
   // A prompt in two calls and some tokens; each call must succeed.
