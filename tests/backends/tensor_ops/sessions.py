@@ -7,16 +7,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from llm_export import api
+from llm_export.errors import ArgumentError
 from llm_export.partition.backend import Backend
+from llm_export.partition.targets import find_backend
 from llm_runner import Model
 from tests.contracts.architectures import save_tiny_checkpoint
 
 PREFILL, DECODE, REWOUND = 7, 4, 3
 CONTEXT, COUNTS = 64, (4,)  # of backends for tiny models
 MAX_RELATIVE_ERROR = 2e-3  # largest |a - b| over largest |b|
+
+
+def installed(name: str) -> Backend:
+    """The backend, whose vendor's package is there; without it the test is skipped."""
+    backend = find_backend(name)
+    try:
+        backend.check_installed()
+    except ArgumentError as error:
+        pytest.skip(str(error))
+    return backend
 
 
 def rows(session, ids: Sequence[int], prefill: int = PREFILL) -> np.ndarray:

@@ -8,21 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from llm_export.errors import ArgumentError
-from llm_export.partition.targets import find_backend
 from llm_runner import BackendError, Model
 from mote.cli import main
-from tests.backends.tensor_ops.sessions import refusal
+from tests.backends.tensor_ops.sessions import installed, refusal
 
 
 @pytest.fixture(scope="module", params=["coreai", "coreml"])
 def backend(request):
-    made = find_backend(request.param)
-    try:
-        made.check_installed()
-    except ArgumentError as error:
-        pytest.skip(str(error))
-    return made
+    return installed(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,17 @@ from llm_export.partition.targets import find_backend
 from mote.cli import main
 from tests.backends.coreai.runs import in_a_process
 from tests.backends.models import ALL
-from tests.backends.tensor_ops.sessions import CONTEXT, COUNTS, PREFILL, errors, export, ids_of, of_model, on_the_cpu
+from tests.backends.tensor_ops.sessions import (
+    CONTEXT,
+    COUNTS,
+    PREFILL,
+    errors,
+    export,
+    ids_of,
+    installed,
+    of_model,
+    on_the_cpu,
+)
 from tests.contracts.architectures import save_tiny_checkpoint
 
 PROFILES = ["coreml:float16", "coreai:float16", "coreai:ane"]
@@ -25,10 +35,7 @@ TYPES = ALL if os.environ.get("MOTE_TEST_ALL_TYPES") else SOME
 
 @pytest.fixture(params=PROFILES)
 def name(request) -> str:
-    try:
-        find_backend(request.param).check_installed()
-    except ArgumentError as error:
-        pytest.skip(str(error))
+    installed(request.param)
     return request.param
 
 
@@ -85,11 +92,7 @@ def test_profiles_that_there_are_not(text, said):
 
 
 def test_groups_are_refused(tmp_path):
-    backend = find_backend("coreai:ane")
-    try:
-        backend.check_installed()
-    except ArgumentError as error:
-        pytest.skip(str(error))
+    installed("coreai:ane")
     save_tiny_checkpoint("llama", tmp_path / "checkpoint")
     with pytest.raises(ArgumentError, match="group_size = 32: coreai:ane takes one scale for each row"):
         api.export(tmp_path / "checkpoint", tmp_path / "m.mote", backends="coreai:ane", recipe="4w", group_size=32)

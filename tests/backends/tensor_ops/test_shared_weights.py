@@ -14,12 +14,11 @@ import pytest
 from backends.coreml.weights import CoremlWeights
 from llm_export import api
 from llm_export.errors import ArgumentError, MoteError
-from llm_export.partition.targets import find_backend
 from llm_export.program import flat
 from llm_export.program.header import HEADER_BYTES, MAGIC, Header
 from llm_runner import Model
 from mote.cli import main
-from tests.backends.tensor_ops.sessions import CONTEXT, COUNTS, ids_of, rows
+from tests.backends.tensor_ops.sessions import CONTEXT, COUNTS, ids_of, installed, rows
 from tests.contracts.architectures import save_tiny_checkpoint
 from tests.demo import CHECKPOINT
 
@@ -30,12 +29,7 @@ RECIPES = [f"{bits}w" for bits in range(1, 9)]
 
 @pytest.fixture(params=["coreai", "coreml"])
 def backend(request):
-    made = find_backend(request.param)
-    try:
-        made.check_installed()
-    except ArgumentError as error:
-        pytest.skip(str(error))
-    return type(made)(CONTEXT, COUNTS)
+    return type(installed(request.param))(CONTEXT, COUNTS)
 
 
 def export(folder: Path, backend, name: str = "llama", check: str = "off", **options) -> tuple[Path, Path]:
